@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/machine/board.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/lock.h"
 #include "sim/machine/mig.h"
@@ -50,6 +51,26 @@ static nvmlReturn_t enter_attached(enum node_call call)
 	return (nvmlReturn_t)inject_enter(node.machine, (unsigned int)node.calls[call]);
 }
 
+/* Whether the machine is of the board that vgpu run was asked for; one that is there already may be of another. */
+static bool is_as_asked(char *ret_why, size_t size)
+{
+	const char *asked = getenv("VGPU_SIM_BOARD_ASKED");
+	struct board wanted;
+
+	if (!asked || !*asked)
+		return true;
+	if (board_load(asked, &wanted, ret_why, size))
+		return false;
+	if (memcmp(node_board(), &wanted, sizeof(wanted)) == 0)
+		return true;
+	snprintf(ret_why, size,
+		"a machine with another board exists already: %s, not %s as asked for (vgpu-sim "
+		"reset "
+		"drops it)",
+		node_board()->name, asked);
+	return false;
+}
+
 static nvmlReturn_t attach(void)
 {
 	const char *words = getenv("VGPU_SIM_NVML");
@@ -57,6 +78,12 @@ static nvmlReturn_t attach(void)
 
 	if (machine_open(NULL, NULL, &node.machine, why, sizeof(why))) {
 		fprintf(stderr, "libnvidia-ml (simulated): %s\n", why);
+		return NVML_ERROR_DRIVER_NOT_LOADED;
+	}
+	if (!is_as_asked(why, sizeof(why))) {
+		fprintf(stderr, "libnvidia-ml (simulated): %s\n", why);
+		machine_close(node.machine);
+		node.machine = NULL;
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	}
 	node.starts = presence_starts(node.machine);

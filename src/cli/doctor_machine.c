@@ -2,6 +2,7 @@
 /* vgpu doctor --machine: whether the folders that users share are as they have to be. */
 #include "cli/doctor_machine.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
@@ -9,12 +10,33 @@
 #include "base/text.h"
 #include "node/machine.h"
 
+static void show_count(unsigned wrong_count, bool is_prepared)
+{
+	if (!wrong_count) {
+		puts("Nothing is wrong.");
+		return;
+	}
+	printf("%u wrong", wrong_count);
+	if (is_prepared)
+		fputs("; `vgpu prepare`, as root, makes right /run/vgpu, the folders for time "
+		      "slices of "
+		      "this machine's devices, and names in /tmp that other users have taken",
+			stdout);
+	puts(is_prepared ? ". The rest its owner, or root, has to change or remove."
+			 : ". Its owner, or root, has to change or remove it.");
+}
+
 static void show_text(const struct machine *m, unsigned wrong_count)
 {
+	bool is_prepared = false;
+
 	for (unsigned i = 0; i < m->count; i++) {
 		const struct machine_place *p = &m->list[i];
 
+		is_prepared |= p->is_prepared && *p->wrong;
 		text_put(stdout, p->path);
+		if (p->more)
+			printf("  %u more", p->more);
 		if (*p->user)
 			printf("  %s %04o", p->user, p->mode);
 		printf("  %s%s\n", p->what, p->is_missed ? ": not there" : "");
@@ -24,11 +46,7 @@ static void show_text(const struct machine *m, unsigned wrong_count)
 		text_put(stdout, p->wrong);
 		putchar('\n');
 	}
-	if (wrong_count)
-		printf("%u wrong; `vgpu prepare`, as root, makes the shared folders right.\n",
-			wrong_count);
-	else
-		puts("Nothing is wrong.");
+	show_count(wrong_count, is_prepared);
 }
 
 static void show_json(const struct machine *m)
@@ -43,6 +61,7 @@ static void show_json(const struct machine *m)
 		json_text("user", p->user);
 		json_number("mode", p->mode, *p->user);
 		json_text("wrong", p->wrong);
+		json_number("more", p->more, p->more);
 		printf("\"is_there\": %s}", p->is_missed ? "false" : "true");
 	}
 	puts("]}");
@@ -57,7 +76,7 @@ int doctor_machine(bool is_json, int *ret_status, struct err *err)
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < m.count; i++)
-		wrong_count += m.list[i].wrong[0] != '\0';
+		wrong_count += !m.list[i].wrong[0] ? 0 : m.list[i].more ? m.list[i].more : 1;
 	if (is_json)
 		show_json(&m);
 	else

@@ -6,7 +6,8 @@
  * is for one change at a time: the second begins with what the first has made of it. The remover of a
  * slice takes the same lock, so nothing is written into a folder that is going.
  *
- * Root may change slices of other users, in whose folders anything may stand: no link is followed.
+ * Root may change slices of other users, in whose folders anything may stand: no link is followed, nothing is made
+ * outside of the slice's folder, and a lock that its owner could hold is waited for shortly and then done without.
  */
 #include "cli/edit.h"
 
@@ -18,19 +19,26 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "cli/command.h"
 #include "cli/mps.h"
+#include "node/lease.h"
 #include "node/root.h"
 #include "node/sites.h"
 #include "node/slice.h"
 #include "node/user.h"
 #include "policy/device_name.h"
 
-#define TEMPORARY   "share.new" /* one is enough: it is made under the lock */
-#define COMMON_LOCK "../.lock"	/* beside the slices' folders */
+#define COMMON_LOCK   ".lock" /* beside the slices' folders */
+#define SHORT_WAIT_NS UINT64_C(1000000000)
 
 static int explain_none(const char *name, const char *region, struct err *err)
 {
+	char why[400];
+
+	if (root_explain_distrust(name, why, sizeof(why)))
+		return err_set(err, EPERM, "slice '%.60s' is not believed: %s", name, why);
 	if (region)
 		return err_set(err, ENOENT,
 			"'%.60s' was not made by vgpu run: there is only its accounting file, "
@@ -112,31 +120,84 @@ int edit_find(
 	return 0;
 }
 
+static const char *explain_error(int error)
+{
+	return error == EBADF ? "it is no regular file" : strerror(error);
+}
+
 static int explain_failure(const struct edit *e, const char *what, int error, struct err *err)
 {
 	if (error == EACCES || error == EPERM)
 		return err_set(err, error,
 			"slice '%s' belongs to another user; only that user and root may change it",
 			e->name);
-	return err_set(err, error, "slice '%s': %s: %s", e->name, what,
-		error == EBADF ? "it is no regular file" : strerror(error));
+	return err_set(err, error, "slice '%s': %s: %s", e->name, what, explain_error(error));
+}
+
+/* Of another user's slice, which root alone can change. */
+static bool is_anothers(const struct edit *e)
+{
+	return geteuid() == 0 && e->folder_owner != 0;
+}
+
+static void go_without_lock(struct edit *e, const char *why)
+{
+	struct err note = ERR_NULL;
+
+	err_set(&note, 0, "note: slice '%s': %s; it is changed without its lock", e->name, why);
+	command_warn(&note);
+	cleanup_fd(&e->lock_fd);
+	e->lock_fd = -1;
+}
+
+int edit_lock(struct edit *e, int at, struct err *err)
+{
+	const char *why =
+		at == SLICE_LOCK_EVICT
+			? "it is being suspended or resumed by another vgpu"
+			: "it is being changed by another vgpu that does not come to an end";
+	bool is_short = is_anothers(e) && at == SLICE_LOCK_EDIT;
+	int r = e->lock_fd < 0
+			? 0
+			: slice_lock(e->lock_fd, at, is_short ? SHORT_WAIT_NS : SLICE_LOCK_WAIT_NS);
+
+	if (r == 0)
+		return 0;
+	if (is_anothers(e)) {
+		go_without_lock(e, r == -EAGAIN ? why : strerror(-r));
+		return 0;
+	}
+	return r == -EAGAIN ? err_set(err, EAGAIN, "slice '%s': %s", e->name, why)
+			    : explain_failure(e, "take its lock", -r, err);
 }
 
 static int lock(struct edit *e, struct err *err)
 {
 	struct stat s;
-	int r = slice_lock(e->lock_fd, SLICE_LOCK_EDIT);
+	int r = edit_lock(e, SLICE_LOCK_EDIT, err);
 
-	if (r == -EAGAIN)
-		return err_set(err, EAGAIN,
-			"slice '%s' is being changed by another vgpu that does not come to an end",
-			e->name);
-	if (r < 0)
-		return explain_failure(e, "take its lock", -r, err);
 	/* The remover of the slice had the lock, too. */
-	if (fstat(e->lock_fd, &s) < 0 || s.st_nlink == 0)
+	if (r == 0 && !is_anothers(e) && (fstat(e->lock_fd, &s) < 0 || s.st_nlink == 0))
 		return explain_none(e->name, NULL, err);
-	return 0;
+	return r;
+}
+
+/* A lease keeps the file from being opened for as long as its owner likes, whoever opens it. */
+static int explain_lease(const struct edit *e, struct err *err)
+{
+	pid_t holder = lease_holder(e->folder_fd, "share");
+
+	if (holder)
+		return err_set(err, EAGAIN,
+			"slice '%s': process %d has a lease on its share file, which keeps it from "
+			"being "
+			"opened; end that process, and try again",
+			e->name, (int)holder);
+	return err_set(err, EAGAIN,
+		"slice '%s': a process of its owner has a lease on its share file, which keeps it "
+		"from "
+		"being opened; end that process, and try again",
+		e->name);
 }
 
 static int read_share(struct edit *e, struct err *err)
@@ -148,6 +209,8 @@ static int read_share(struct edit *e, struct err *err)
 	ssize_t length;
 	int r = file_open_regular(e->folder_fd, "share", O_RDONLY | O_NOFOLLOW, &fd);
 
+	if (r == -EAGAIN)
+		return explain_lease(e, err);
 	if (r < 0 || fstat(fd, &s) < 0)
 		return explain_failure(e, "open its share file", r < 0 ? -r : errno, err);
 	length = read(fd, text, sizeof(text) - 1);
@@ -164,36 +227,48 @@ static int read_share(struct edit *e, struct err *err)
 	return 0;
 }
 
-/* The device plugin's slices have no lock: their containers see the folder, and could hold it. All of these have one together. */
-static int open_lock(int folder_fd, int *ret_fd)
+/*
+ * The device plugin's slices have no lock: their containers see the folder, and could hold it. All of these have one
+ * together, in a folder of this user's own. In another's nothing is made.
+ */
+static int open_lock(struct edit *e, int root_fd)
 {
-	int r = file_open_regular(folder_fd, "lock", O_RDWR | O_NOFOLLOW, ret_fd);
+	int r = file_open_regular(e->folder_fd, "lock", O_RDWR | O_NOFOLLOW, &e->lock_fd);
 	int fd;
 
-	if (r != -ENOENT)
+	if (r != -ENOENT || is_anothers(e))
 		return r;
-	fd = openat(
-		folder_fd, COMMON_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(root_fd, COMMON_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return file_open_regular(folder_fd, COMMON_LOCK, O_RDWR | O_NOFOLLOW, ret_fd);
+		return file_open_regular(root_fd, COMMON_LOCK, O_RDWR | O_NOFOLLOW, &e->lock_fd);
 	if (fd < 0)
 		return -errno;
-	*ret_fd = fd;
+	e->lock_fd = fd;
 	return fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
 int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
 {
+	_cleanup_fd_ int root_fd = -1;
+	char why[100];
 	int r;
 
 	*ret_edit = EDIT_NULL;
 	snprintf(ret_edit->name, sizeof(ret_edit->name), "%s", name);
-	r = root_open_path(folder, &ret_edit->folder_fd, &ret_edit->folder_owner);
+	r = root_open_both(folder, &root_fd, &ret_edit->folder_fd, &ret_edit->folder_owner);
 	if (r < 0)
 		return explain_failure(ret_edit, "open its folder", -r, err);
-	r = open_lock(ret_edit->folder_fd, &ret_edit->lock_fd);
-	if (r < 0)
+	/* Without a lock it has a name of its own, which nobody has taken before. */
+	snprintf(ret_edit->temporary, sizeof(ret_edit->temporary),
+		is_anothers(ret_edit) ? "share.new.%llx" : "share.new",
+		(unsigned long long)clock_now_ns());
+	r = open_lock(ret_edit, root_fd);
+	if (r < 0 && !is_anothers(ret_edit))
 		return explain_failure(ret_edit, "open its lock", -r, err);
+	if (r < 0) {
+		snprintf(why, sizeof(why), "open its lock: %s", explain_error(-r));
+		go_without_lock(ret_edit, why);
+	}
 	snprintf(ret_edit->region, sizeof(ret_edit->region), "/proc/self/fd/%d/region",
 		ret_edit->folder_fd);
 	return edit_relock(ret_edit, err);
@@ -261,9 +336,9 @@ static int write_temporary(const struct edit *e, const char *text, size_t length
 	struct stat s;
 	int r;
 
-	unlinkat(e->folder_fd, TEMPORARY, 0); /* of one that was killed */
-	fd = openat(e->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		0600);
+	unlinkat(e->folder_fd, e->temporary, 0); /* of one that was killed */
+	fd = openat(e->folder_fd, e->temporary,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, text, length);
@@ -311,11 +386,11 @@ int edit_commit(struct edit *edit, struct err *err)
 		return 0;
 	if (r == 0)
 		r = write_temporary(edit, text, length);
-	if (r == 0 && renameat(edit->folder_fd, TEMPORARY, edit->folder_fd, "share") < 0)
+	if (r == 0 && renameat(edit->folder_fd, edit->temporary, edit->folder_fd, "share") < 0)
 		r = -errno;
 	if (r == 0)
 		return 0;
-	unlinkat(edit->folder_fd, TEMPORARY, 0);
+	unlinkat(edit->folder_fd, edit->temporary, 0);
 	return explain_failure(edit, "write its share file", -r, err);
 }
 

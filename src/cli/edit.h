@@ -10,13 +10,14 @@
 #include "policy/share.h"
 
 struct edit {
-	char name[128]; /* as a person calls it */
-	int folder_fd, lock_fd;
+	char name[128];		/* as a person calls it */
+	int folder_fd, lock_fd; /* no lock: -1; of another user's slice alone */
 	uid_t folder_owner;
 	char region
 		[32]; /* the region in this folder, whatever the share says; good while the folder is open */
 	struct share share; /* to be changed between edit_begin() and edit_commit() */
 	struct share before;
+	char temporary[40]; /* the changed share's name before it is in its place */
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
@@ -39,7 +40,7 @@ int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], bool *ret_is
 
 /*
  * Takes the slice's lock, waiting for other changes of it, and reads its share. -errno with err set. The
- * caller ends it, whatever comes.
+ * caller ends it, whatever comes. Of another user's slice root waits shortly, and says that it goes on without the lock.
  */
 int edit_begin(
 	const char *folder, const char *name, struct edit *ret_edit, struct err *err) MUST_CHECK;
@@ -60,6 +61,9 @@ int edit_commit(struct edit *edit, struct err *err) MUST_CHECK;
  */
 void edit_unlock(struct edit *edit);
 int edit_relock(struct edit *edit, struct err *err) MUST_CHECK;
+
+/* Takes another of the slice's locks (node/slice.h), until edit_end(); the same holds for it. */
+int edit_lock(struct edit *edit, int at, struct err *err) MUST_CHECK;
 
 /* Gives the lock back; fit for EDIT_NULL. */
 void edit_end(struct edit *edit);

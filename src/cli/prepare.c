@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #include "node/devices.h"
+#include "node/root.h"
 #include "node/slice.h"
 #include "node/turn_folder.h"
 
@@ -19,8 +20,9 @@ const char help_prepare[] =
 	"\n"
 	"For root, once after each start of the machine, when the driver is there: the folder for\n"
 	"slices of root, and the folder for time slices with one in it for each device. Made by\n"
-	"root, nobody can take them for himself. What another user has made in their place is\n"
-	"moved out of the way. `vgpu doctor --machine` shows how they are.\n";
+	"root, nobody can take them for himself. What another user has made in their place, or in\n"
+	"that of a user's folder of slices in /tmp, is moved out of the way. `vgpu doctor "
+	"--machine` shows how they are.\n";
 
 static int prepare(bool is_sim, struct err *err)
 {
@@ -33,6 +35,8 @@ static int prepare(bool is_sim, struct err *err)
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
 	r = slice_open_root(root, &root_fd, err);
+	if (r == 0)
+		r = root_give_back_names(err);
 	if (r == 0)
 		r = devices_read(is_sim, &none, devices, err);
 	return r < 0 ? r : turn_folder_prepare(devices, err);

@@ -316,10 +316,13 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 	if (r == 0 && request->is_mps)
 		r = mps_find_program(request->is_sim, plan->mps_program, err);
 	/* before NVML is asked: the first question makes the simulated machine */
-	if (r == 0 && request->board && setenv("VGPU_SIM_BOARD", request->board, 1) < 0)
+	if (r == 0 && request->board &&
+		(setenv("VGPU_SIM_BOARD", request->board, 1) < 0 ||
+			setenv("VGPU_SIM_BOARD_ASKED", request->board, 1) < 0))
 		r = err_set(err, errno, "set VGPU_SIM_BOARD: %s", strerror(errno));
 	if (r == 0)
 		r = find_devices(request, plan, err);
+	unsetenv("VGPU_SIM_BOARD_ASKED");
 	if (r == 0)
 		r = compute_limits_apply_all(&request->limits, &plan->grant, err);
 	if (r == 0 && !request->is_mps)

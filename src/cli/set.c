@@ -197,6 +197,9 @@ static int change_memory(const struct size_quota *memory, struct machine *m,
 		return err_set(err, ENOMEM, "no memory");
 	r = size_of_quota(
 		memory, line->uuid, total_of(line->uuid, there), &line->memory_bytes, err);
+	if (r < 0 && !m->is_sim)
+		snprintf(err->text + strlen(err->text), sizeof(err->text) - strlen(err->text),
+			"; --sim asks the simulated node");
 	device = inventory_lookup(there, line->uuid);
 	if (r == 0 && device)
 		size_note_excess(line->memory_bytes, device);

@@ -115,6 +115,8 @@ static void fill_process(
 	put_kinds(cell[5], &p->use[device], p->evicted_bytes[device]);
 }
 
+#define WIDTH_MOST 128 /* anybody can make a longer name; its row alone is as wide then */
+
 /* Called for every row, twice: once to measure, once to print. */
 typedef void row_fn(struct column *columns, size_t count, const struct row *row);
 
@@ -123,6 +125,8 @@ static void measure(struct column *columns, size_t count, const struct row *row)
 	for (size_t i = 0; i < count; i++) {
 		size_t width = text_width(row->cell[i]);
 
+		if (width > WIDTH_MOST)
+			width = WIDTH_MOST;
 		if (width > columns[i].width)
 			columns[i].width = width;
 	}

@@ -57,6 +57,9 @@ int size_read_quota(const char *text, struct size_quota *ret_quota, struct err *
 		quota.bytes = 0;
 	else if (strcmp(text, "unlimited") != 0)
 		outcome = parse_size(text, &quota.bytes);
+	if (outcome && text[0] == '.')
+		return command_refuse(
+			err, "--memory '%s': a digit belongs before the point, like 0.5g", text);
 	if (outcome && strchr(text, '%'))
 		return command_refuse(err,
 			"--memory '%s': 50%% of each device, or another part from 0.1%% to 100%% "
@@ -73,8 +76,8 @@ int size_read_quota(const char *text, struct size_quota *ret_quota, struct err *
 	if (quota.bytes && quota.bytes < LEAST_BYTES)
 		return command_refuse(err,
 			"--memory '%s': that is %" PRIu64
-			" bytes, in which no program can run; a size like 2g is right",
-			text, quota.bytes);
+			" byte%s, in which no program can run; a size like 2g is right",
+			text, quota.bytes, quota.bytes == 1 ? "" : "s");
 	*ret_quota = quota;
 	return 0;
 }

@@ -15,10 +15,7 @@ static int begin(const char *folder, const char *name, struct edit *ret_edit, st
 	if (r < 0)
 		return r;
 	edit_unlock(ret_edit);
-	r = slice_lock(ret_edit->lock_fd, SLICE_LOCK_EVICT);
-	if (r == 0)
-		return 0;
-	return err_set(err, -r, "slice '%s' is being suspended or resumed by another vgpu", name);
+	return edit_lock(ret_edit, SLICE_LOCK_EVICT, err);
 }
 
 /* Other programs may change the share file again when this returns. */
@@ -56,11 +53,11 @@ int suspension_end(const char *folder, const char *name, const struct evict_libr
 	_cleanup_(edit_end) struct edit e = EDIT_NULL;
 	int r = begin(folder, name, &e, err);
 
-	if (r == 0)
-		r = evict_restore(&e, libraries, err);
+	if (r < 0)
+		return r;
+	r = evict_restore(&e, libraries, err);
 	if (r < 0) {
-		if (e.lock_fd >= 0)
-			err_wrap(err, "slice '%s' is not resumed", name);
+		err_wrap(err, "slice '%s' is not resumed", name);
 		return r;
 	}
 	return change_line(&e, false, err);

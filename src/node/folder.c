@@ -107,6 +107,26 @@ int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err)
 	return r < 0 ? r : err_set(err, EPERM, "%.300s cannot be made this user's own", path);
 }
 
+int folder_give_back(const char *path, uid_t owner, struct err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
+	int r;
+
+	if (file_identify_at(AT_FDCWD, path, &id) < 0 || id.owner == owner)
+		return 0;
+	r = move_aside(path, err);
+	if (r < 0)
+		return r;
+	fd = open(path, OPEN_FOLDER);
+	/* Where it is no folder of ours the name was free for a moment. */
+	if (fd < 0 || file_identify(fd, &id) < 0 || !is_ours(&id))
+		return 0;
+	return fchown(fd, owner, (gid_t)-1) < 0
+		       ? err_set(err, errno, "give %.300s to its user: %s", path, strerror(errno))
+		       : 0;
+}
+
 int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd)
 {
 	_cleanup_fd_ int fd = -1;

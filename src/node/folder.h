@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/bits.h"
 #include "base/err.h"
@@ -17,6 +18,12 @@
  * put in its place is moved out of the way. -errno with err set.
  */
 int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err) MUST_CHECK;
+
+/*
+ * Where another user's file or folder has the path, it is moved out of the way, and an empty folder of this one's comes in its
+ * place (mode 0700). For root. -errno with err set.
+ */
+int folder_give_back(const char *path, uid_t owner, struct err *err) MUST_CHECK;
 
 /* Makes the folder in one of this user's. What else has the name, and is no folder, is removed. */
 int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd) MUST_CHECK;

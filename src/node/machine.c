@@ -78,12 +78,53 @@ static void judge(struct machine_place *place, const struct rule *rule, const st
 		blame(place, "it is no regular file");
 	if (s->st_uid != rule->owner) {
 		user_name(rule->owner, user);
+		place->is_taken = true;
 		blame(place, "it belongs to %s and not to %s", place->user, user);
 	}
 	if (!S_ISLNK(s->st_mode) && s->st_mode & rule->forbidden)
 		blame(place, "others may write to it (mode %04o)", place->mode);
 	if (!S_ISLNK(s->st_mode) && (s->st_mode & rule->needed) != rule->needed)
 		blame(place, "its mode is %04o and not %04o", place->mode, rule->needed);
+}
+
+/* Longest list for one folder, of right ones and of wrong ones: anybody can fill it. */
+#define LISTED_MOST 32
+
+struct listed {
+	unsigned count[2]; /* right and wrong ones */
+};
+
+/* Whether one more is listed. */
+static bool count_one(struct listed *listed, bool is_wrong)
+{
+	return listed->count[is_wrong]++ < LISTED_MOST;
+}
+
+/* Keeps what was found from there on, or only counts it. */
+static void settle(struct machine *m, struct listed *listed, unsigned at)
+{
+	bool is_wrong = false;
+
+	for (unsigned i = at; i < m->count; i++)
+		is_wrong |= m->list[i].wrong[0] != '\0';
+	if (at < m->count && !count_one(listed, is_wrong))
+		m->count = at;
+}
+
+static void tell_more(struct machine *m, const struct listed *listed, const char *folder)
+{
+	for (unsigned is_wrong = 0; is_wrong < 2; is_wrong++) {
+		struct machine_place *place;
+
+		if (listed->count[is_wrong] <= LISTED_MOST)
+			continue;
+		place = append(m, folder, "not listed");
+		if (!place)
+			return;
+		place->more = listed->count[is_wrong] - LISTED_MOST;
+		if (is_wrong)
+			blame(place, "they are wrong, too");
+	}
 }
 
 /* Looks at one place; true where it is there and right. -ENOMEM goes unsaid: the list is short then. */
@@ -104,16 +145,30 @@ static bool look(struct machine *m, const char *path, const struct rule *rule)
 	return !place->wrong[0];
 }
 
+/* The same, for what `vgpu prepare` makes right. */
+static bool look_prepared(struct machine *m, const char *path, const struct rule *rule)
+{
+	unsigned at = m->count;
+	bool is_right = look(m, path, rule);
+
+	if (at < m->count)
+		m->list[at].is_prepared = true;
+	return is_right;
+}
+
 /* Calls for each entry of a folder; dot names too, but for the folder itself and its parent. */
-typedef void entry_fn(struct machine *m, const char *folder, const char *name, uid_t owner);
+typedef void entry_fn(struct machine *m, struct listed *listed, const char *folder,
+	const char *name, uid_t owner);
 
 static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
 {
 	_cleanup_(listing_close) DIR *folder = listing_open(AT_FDCWD, path);
+	struct listed listed = {.count = {0}};
 
 	for (struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder))
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			of(m, path, e->d_name, owner);
+			of(m, &listed, path, e->d_name, owner);
+	tell_more(m, &listed, path);
 }
 
 static bool join(char *to, size_t size, const char *folder, const char *name)
@@ -122,7 +177,8 @@ static bool join(char *to, size_t size, const char *folder, const char *name)
 }
 
 /* A record is whosoever's: only what is none is told. */
-static void look_at_record(struct machine *m, const char *folder, const char *name, uid_t owner)
+static void look_at_record(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
 	struct machine_place *place;
 	char path[512];
@@ -130,7 +186,8 @@ static void look_at_record(struct machine *m, const char *folder, const char *na
 
 	(void)owner;
 	if (name[0] == '.' || !join(path, sizeof(path), folder, name) || lstat(path, &s) < 0 ||
-		(S_ISREG(s.st_mode) && !(s.st_mode & 022) && s.st_nlink == 1))
+		(S_ISREG(s.st_mode) && !(s.st_mode & 022) && s.st_nlink == 1) ||
+		!count_one(listed, true))
 		return;
 	place = append(m, path, "a slice's record of its time slices");
 	if (!place)
@@ -148,28 +205,35 @@ static void look_at_record(struct machine *m, const char *folder, const char *na
 static const struct rule device_rule = {
 	.what = "time slices of a device", .kind = FOLDER, .owner = 0, .needed = 01777};
 
-static void look_at_device(struct machine *m, const char *folder, const char *name, uid_t owner)
+static void look_at_device(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
+	unsigned at = m->count;
 	char path[512];
 
 	(void)owner;
 	if (!join(path, sizeof(path), folder, name))
 		return;
-	look(m, path, &device_rule);
+	look_prepared(m, path, &device_rule);
 	visit(m, path, 0, look_at_record);
+	settle(m, listed, at);
 }
 
-static void look_at_slice(struct machine *m, const char *folder, const char *name, uid_t owner)
+static void look_at_slice(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
 	static const char *const files[] = {"share", "lock", "region"};
 	const struct rule rule = {
 		.what = "a slice", .kind = FOLDER, .owner = owner, .forbidden = 022};
 	char path[512], file[600];
+	unsigned at = m->count;
 	struct stat s;
+	bool is_right;
 
-	if (!join(path, sizeof(path), folder, name) || !look(m, path, &rule))
+	if (!join(path, sizeof(path), folder, name))
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+	is_right = look(m, path, &rule);
+	for (size_t i = 0; is_right && i < ARRAY_SIZE(files); i++) {
 		/* The slice's processes write to the region, whoever they are. */
 		const struct rule of = {.what = "a slice's file",
 			.kind = FILE_OF_OURS,
@@ -179,20 +243,26 @@ static void look_at_slice(struct machine *m, const char *folder, const char *nam
 		if (join(file, sizeof(file), path, files[i]) && lstat(file, &s) == 0)
 			look(m, file, &of);
 	}
+	settle(m, listed, at);
 }
 
 static void look_at_root(struct machine *m, const char *path, uid_t owner)
 {
 	const struct rule rule = {
 		.what = "slices", .kind = FOLDER, .owner = owner, .forbidden = 022};
+	unsigned at = m->count;
 
 	if (look(m, path, &rule))
 		visit(m, path, owner, look_at_slice);
+	/* root's own, and a name that another user has taken */
+	if (at < m->count)
+		m->list[at].is_prepared = owner == 0 || m->list[at].is_taken;
 }
 
 /* The folders whose names say whose they are. */
 static void look_at_roots(struct machine *m, const char *before, const char *after)
 {
+	struct listed listed = {.count = {0}};
 	char pattern[64];
 	glob_t paths;
 
@@ -201,6 +271,7 @@ static void look_at_roots(struct machine *m, const char *before, const char *aft
 		return;
 	for (size_t i = 0; i < paths.gl_pathc; i++) {
 		const char *number = paths.gl_pathv[i] + strlen(before);
+		unsigned at = m->count;
 		char text[16];
 		uid_t owner;
 
@@ -208,8 +279,10 @@ static void look_at_roots(struct machine *m, const char *before, const char *aft
 		/* Others are anybody's, and nothing here looks into them. */
 		if (user_read_number(text, &owner))
 			look_at_root(m, paths.gl_pathv[i], owner);
+		settle(m, &listed, at);
 	}
 	globfree(&paths);
+	tell_more(m, &listed, pattern);
 }
 
 static void look_at_links(struct machine *m)
@@ -246,7 +319,7 @@ int machine_look(struct machine *ret_machine, struct err *err)
 	char path[PLACE_BYTES];
 
 	named = named && *named ? named : TURN_FOLDER_COMMON;
-	if (look(&m, named, &turns))
+	if (look_prepared(&m, named, &turns))
 		visit(&m, named, 0, look_at_device);
 	look_at_root(&m, "/run/vgpu", 0);
 	look_at_roots(&m, "/run/user/", "/vgpu");

@@ -18,6 +18,10 @@ struct machine_place {
 	const char *what; /* it is for */
 	char wrong[256];  /* how it breaks the model; "" where it does not */
 	bool is_missed;	  /* it is not there, and nothing is wrong for that */
+	bool is_taken;	  /* it belongs to another user than the one whose it is to be */
+	bool is_prepared; /* `vgpu prepare` makes it right */
+	unsigned
+		more; /* no place: so many more in this folder are not listed; wrong ones, where wrong is not "" */
 };
 
 struct machine {

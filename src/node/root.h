@@ -8,9 +8,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/bits.h"
+#include "base/err.h"
 
 #define ROOT_OF_ANYBODY ((uid_t)-1) /* a folder that a person has named: whoever owns it */
 
@@ -22,3 +24,12 @@ int root_open_slice(int root_fd, uid_t owner, const char *name, int *ret_fd) MUS
 
 /* Both, by the slice's path, ROOT/NAME, as sites_find() gives it; the two belong to one user. */
 int root_open_path(const char *path, int *ret_fd, uid_t *ret_owner) MUST_CHECK;
+
+/* The same, and the folder of slices that was checked. */
+int root_open_both(const char *path, int *ret_root_fd, int *ret_fd, uid_t *ret_owner) MUST_CHECK;
+
+/* Why a slice that stands there, NAME or USER/NAME, is not taken for one; false where there is none such. */
+bool root_explain_distrust(const char *name, char *ret_why, size_t size);
+
+/* Names of folders of slices in /tmp that another user has taken become empty folders of the one whose they are. For root. */
+int root_give_back_names(struct err *err) MUST_CHECK;

@@ -28,6 +28,7 @@
 #include "base/file.h"
 #include "base/listing.h"
 #include "node/started.h"
+#include "node/user.h"
 #include "region/process.h"
 #include "region/region.h"
 #include "region/snapshot.h"
@@ -52,10 +53,25 @@ static bool is_own_folder(const char *path)
 	       id.owner == geteuid();
 }
 
+/* The user's own where systemd has made it; others look for slices there, too. */
+static bool find_runtime(char ret_path[32])
+{
+	snprintf(ret_path, 32, "/run/user/%u", (unsigned)geteuid());
+	return is_own_folder(ret_path);
+}
+
+/* Whoever comes first has the name in /tmp, and may be another user. */
+static bool is_anothers(const char *path)
+{
+	struct file_identity id;
+
+	return file_identify_at(AT_FDCWD, path, &id) == 0 && id.owner != geteuid();
+}
+
 static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 {
 	const char *named = getenv("VGPU_STATE"), *runtime = getenv("XDG_RUNTIME_DIR");
-	char root[SHARE_PATH_BYTES], user[16];
+	char root[SHARE_PATH_BYTES], user[16], own_runtime[32];
 	int r;
 
 	snprintf(user, sizeof(user), "%u", (unsigned)geteuid());
@@ -67,6 +83,8 @@ static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 		r = root_format(root, runtime, "/vgpu");
 	else
 		r = root_format(root, "/tmp/vgpu-", user);
+	if (r == 0 && !(named && *named) && is_anothers(root) && find_runtime(own_runtime))
+		r = root_format(root, own_runtime, "/vgpu");
 	if (r < 0)
 		return err_set(
 			err, -r, "the folder for slices, %.100s..., has too long a name", root);
@@ -79,12 +97,30 @@ static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 	return 0;
 }
 
+static int explain_owner(const char *root, struct err *err)
+{
+	struct file_identity id;
+	char user[USER_NAME_BYTES];
+
+	if (file_identify_at(AT_FDCWD, root, &id) < 0)
+		return err_set(err, errno, "the folder for slices, %s: %s", root, strerror(errno));
+	user_name(id.owner, user);
+	return err_set(err, EPERM, "the folder for slices, %s, belongs to user %s; %s", root, user,
+		strncmp(root, "/tmp/vgpu-", 10) == 0
+			? "`vgpu prepare`, as root, gives the name back, and VGPU_STATE names "
+			  "another folder"
+			: "one of this user's own is right (see VGPU_STATE)");
+}
+
 /* Opens the root, which must be a folder that no other user can write to. */
 static int open_root(const char *root, int *ret_fd, struct err *err)
 {
-	_cleanup_fd_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_fd_ int fd = -1;
 	struct stat s;
 
+	if (is_anothers(root))
+		return explain_owner(root, err);
+	fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &s) < 0)
 		return err_set(err, errno, "the folder for slices, %s: %s", root, strerror(errno));
 	if (s.st_uid != geteuid() || (s.st_mode & (S_IWGRP | S_IWOTH)))
@@ -123,9 +159,9 @@ static bool is_ours_to_remove(const char *file)
 	       !strcmp(file, "evicted") || !strcmp(file, SIM_MARK);
 }
 
-int slice_lock(int lock_fd, int at)
+int slice_lock(int lock_fd, int at, uint64_t wait_ns)
 {
-	uint64_t deadline_ns = clock_now_ns() + SLICE_LOCK_WAIT_NS;
+	uint64_t deadline_ns = clock_now_ns() + wait_ns;
 	struct timespec pause = {.tv_nsec = 1000000};
 	int r;
 
@@ -398,7 +434,7 @@ void slice_finish(struct slice *slice)
 	/* No new share file may come into the folder while it goes. Without the lock, slice_sweep() removes
 	 * it later. */
 	if (slice->lock_fd >= 0 && !has_processes(slice->path) &&
-		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT) == 0)
+		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT, SLICE_LOCK_WAIT_NS) == 0)
 		remove_folder(slice->root_fd, slice->name);
 	cleanup_fd(&slice->lock_fd);
 	cleanup_fd(&slice->root_fd);

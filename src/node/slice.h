@@ -30,7 +30,7 @@ enum {
 
 /*
  * Opens the folder of this user's slices, where it is: $VGPU_STATE, else /run/vgpu for root, else
- * $XDG_RUNTIME_DIR/vgpu, else /tmp/vgpu-<uid>. No other user may be able to write to it.
+ * $XDG_RUNTIME_DIR/vgpu, else /tmp/vgpu-<uid>; where that name is another user's, /run/user/<uid>/vgpu. No other user may be able to write to it.
  */
 int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
@@ -69,9 +69,9 @@ void slice_sweep(void);
  */
 enum { SLICE_LOCK_RUN, SLICE_LOCK_EDIT, SLICE_LOCK_EVICT };
 
-/* Takes the lock on that byte of the open file. -EAGAIN where another had it for SLICE_LOCK_WAIT_NS. */
+/* Takes the lock on that byte of the open file. -EAGAIN where another had it for as long as that. */
 #define SLICE_LOCK_WAIT_NS UINT64_C(5000000000)
-int slice_lock(int lock_fd, int at) MUST_CHECK;
+int slice_lock(int lock_fd, int at, uint64_t wait_ns) MUST_CHECK;
 
 /* Whether the folder is that of a slice with a living `vgpu run`, or a process of the owner's that was started in it and lately lived. */
 bool slice_is_running(int folder_fd, const char *path, uid_t owner);

@@ -127,7 +127,7 @@ static int write_begin(int fd)
 }
 
 /* Makes a region under a name of its own and links it to path; that another was faster is fine. */
-static int create(const char *path)
+static int create(const char *path, mode_t mode)
 {
 	char temporary[TEMPORARY_BYTES];
 	_cleanup_fd_ int fd = -1;
@@ -146,7 +146,7 @@ static int create(const char *path)
 	if (r == 0) {
 		FAULT("begin: region filled");
 		/* fchmod, because the process's umask is the process's. */
-		if (fchmod(fd, 0666) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
+		if (fchmod(fd, mode) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
 			r = -errno;
 	}
 	FAULT("begin: region linked");
@@ -226,14 +226,56 @@ int region_open_existing(const char *path, struct region *ret_region)
 	return r;
 }
 
-int region_open(const char *path, struct region *ret_region)
+static int open_or_create(const char *path, mode_t mode, struct region *ret_region)
 {
 	int r = region_open_existing(path, ret_region);
 
 	if (r != -ENOENT)
 		return r;
-	r = create(path);
+	r = create(path, mode);
 	return r ? r : region_open_existing(path, ret_region);
+}
+
+int region_open(const char *path, struct region *ret_region)
+{
+	return open_or_create(path, 0666, ret_region);
+}
+
+static bool is_strangers(const struct file_identity *id)
+{
+	return id->owner != geteuid() && id->owner != 0;
+}
+
+void region_default_path(char ret_path[REGION_DEFAULT_BYTES])
+{
+	struct file_identity id;
+	bool is_taken =
+		file_identify_at(AT_FDCWD, REGION_DEFAULT_PATH, &id) == 0 && is_strangers(&id);
+
+	snprintf(ret_path, REGION_DEFAULT_BYTES, is_taken ? "%s.%u" : "%s", REGION_DEFAULT_PATH,
+		(unsigned)geteuid());
+}
+
+int region_open_default(const char *path, struct region *ret_region)
+{
+	struct region region = REGION_NULL;
+	struct file_identity id;
+	int r = open_or_create(path, geteuid() ? 0600 : 0666, &region);
+	int seen = r ? file_identify_at(AT_FDCWD, path, &id) : file_identify(region.fd, &id);
+
+	if (seen == 0 && is_strangers(&id))
+		r = REGION_E_STRANGERS;
+	if (r == 0)
+		r = seen;
+	/* as versions before this one made it */
+	if (r == 0 && id.owner != 0 && (id.mode & 022) && fchmod(region.fd, 0600) < 0)
+		r = -errno;
+	if (r) {
+		region_close(&region);
+		return r;
+	}
+	*ret_region = region;
+	return 0;
 }
 
 /* Who comes between the two takes them for another boot's, and writes its own, which are as good. */
@@ -422,14 +464,16 @@ const char *region_explain(int outcome)
 {
 	switch (outcome) {
 	case REGION_E_FOREIGN:
-		return "the file is no accounting file of this library; remove it, or name another";
+		return "the file is no accounting file of this library";
 	case REGION_E_TRUNCATED:
-		return "the file is too short to be an accounting file; remove it, or name another";
+		return "the file is too short to be an accounting file";
 	case REGION_E_VERSION:
 		return "the file is the accounting file of another version; remove it when its "
 		       "processes have ended";
 	case -EFBIG:
 		return "the process may make no file so large (ulimit -f)";
+	case REGION_E_STRANGERS:
+		return "the file is another user's";
 	case REGION_E_REMOTE:
 		return "other machines may have its file system mounted, too";
 	default:
@@ -452,6 +496,8 @@ const char *region_remedy(int outcome)
 	case REGION_E_REMOTE:
 		return "mount a tmpfs or a local volume on its folder, as docker run --tmpfs "
 		       "does" ELSEWHERE;
+	case REGION_E_STRANGERS:
+		return "have that user, or root, remove it" ELSEWHERE;
 	case -ENOENT:
 	case -ENOTDIR:
 		return "make its folder" ELSEWHERE;

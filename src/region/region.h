@@ -10,7 +10,8 @@
 #include "region/token.h"
 
 /* Where no share and no option names a place, as in HAMi's library. */
-#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
+#define REGION_DEFAULT_PATH  "/tmp/cudevshr.cache"
+#define REGION_DEFAULT_BYTES 48
 
 enum {
 	_REGION_E_SUCCESS = 0,
@@ -18,6 +19,7 @@ enum {
 	REGION_E_TRUNCATED, /* the file is shorter than a region */
 	REGION_E_VERSION,   /* a region of a version that we do not know */
 	REGION_E_REMOTE,    /* other machines may have the file system mounted, too */
+	REGION_E_STRANGERS, /* it is another user's */
 };
 
 struct region {
@@ -39,6 +41,18 @@ struct region {
 	{                \
 		.fd = -1 \
 	}
+
+/*
+ * Where this user's region is by default: REGION_DEFAULT_PATH, or, where that is another user's and not root's, the same with a dot and this
+ * user's number behind it.
+ */
+void region_default_path(char ret_path[REGION_DEFAULT_BYTES]);
+
+/*
+ * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's. One
+ * that is not root's is this user's alone to write to: whoever else could cut it short would end its processes.
+ */
+int region_open_default(const char *path, struct region *ret_region) MUST_CHECK;
 
 /*
  * Opens the region at path, creating it whole and atomically where there is none (mode 0666,

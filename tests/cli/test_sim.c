@@ -231,6 +231,23 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 #define EVICT  "\"$VGPU\" suspend busy --evict; echo $?\n"
 #define RESUME "\"$VGPU\" resume busy; echo $?\n"
 
+static void what_run_is_asked_for_and_cannot_be_is_refused(void **state)
+{
+	const struct said *said =
+		tool_run("\"$VGPU\" run --sim --memory 1g --board h200x2 -- true || exit 7; "
+			 "\"$VGPU\" run --sim --memory 1g --board nosuch -- true && exit 8; "
+			 "\"$VGPU\" run --sim --memory 1g --board h200 -- true");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "nosuch");
+	assert_says(tool_run("\"$VGPU\" run --sim --memory .5g -- true")->err,
+		"'.5g': a digit belongs before the point, like 0.5g");
+	assert_says(tool_run("\"$VGPU\" run --sim --memory 1 -- true")->err, "that is 1 byte, in");
+	said = tool_run("\"$VGPU\" run --sim --memory 1g --board h200 -- true");
+	assert_says(said->err, "a machine with another board exists already: h200x2, not h200 as "
+			       "asked for (vgpu-sim reset drops it)");
+}
+
 static const struct said *beside_a_tenant(const char *script)
 {
 	return tool_run(
@@ -509,6 +526,7 @@ static void a_first_use_under_a_closed_umask_leaves_a_machine_that_can_be_used(v
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_run_is_asked_for_and_cannot_be_is_refused),
 		cmocka_unit_test(a_slice_has_all_devices_where_none_is_chosen),
 		cmocka_unit_test(chosen_devices_are_granted_and_visible_in_their_order),
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),

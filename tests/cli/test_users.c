@@ -528,6 +528,201 @@ static void a_share_that_is_mounted_alone_is_noted(void **state)
 	assert_null(strstr(said->out, "/tmp/grant/share is mounted"));
 }
 
+/* Where the slice has no lock, a change is made without one: the owner can move the folder at any moment. */
+static void root_makes_nothing_beside_a_users_slice(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A web; rm /tmp/vgpu-$A/web/lock; mkfifo /tmp/vgpu-$A/web/share.new\n"
+		   "\"$VGPU\" set $A/web --memory 2g; ls -A /tmp/vgpu-$A; ls -A /tmp/vgpu-$A/web; "
+		   "grep -h device /tmp/vgpu-$A/web/share; stat -c %%u /tmp/vgpu-$A/web/share");
+
+	assert_says(said->out, "web\nshare\nshare.new\ndevice * memory 2147483648\n54321\n");
+	assert_says(said->err, "it is changed without its lock");
+}
+
+/* Alice has the name in /tmp before Bob has. */
+static void a_name_that_another_user_has_taken_is_given_back(void **state)
+{
+	const struct said *said = tool_run(AS
+		"bob() { as $B \"$VGPU\" run --memory 1g --name b -- sh -c 'echo $VGPU_SHARE'; }\n"
+		"as $A mkdir -m 0755 /tmp/vgpu-$B; bob; mkdir -p /run/user/$B; "
+		"chown $B /run/user/$B; bob; rm -r /run/user\n"
+		"\"$VGPU\" prepare; bob; stat -c '%%u %%a' /tmp/vgpu-$B");
+
+	assert_string_equal(
+		said->out, "/run/user/54322/vgpu/b/share\n/tmp/vgpu-54322/b/share\n54322 700\n");
+	assert_says(said->err,
+		"the folder for slices, /tmp/vgpu-54322, belongs to user 54321; `vgpu prepare`");
+}
+
+static void what_anybody_can_fill_is_listed_in_part(void **state)
+{
+	const struct said *said = tool_run(AS "unset VGPU_TURNS; \"$VGPU\" prepare; "
+					      "U=/dev/shm/vgpu-turns/GPU-0; mkdir -m 1777 $U; "
+					      "slice $A web\n"
+					      "as $A sh -c \"for i in \\$(seq 1000); do ln -s x "
+					      "$U/\\$i; done; for i in \\$(seq 40); "
+					      "do cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/s\\$i; done; "
+					      "chmod 0777 /tmp/vgpu-$A/s39\"\n"
+					      "\"$VGPU\" doctor --machine >/tmp/out; wc -l "
+					      "</tmp/out; cat /tmp/out; rm -r $U /tmp/out");
+
+	assert_in_range(atoi(said->out), 1, 260);
+	assert_says(said->out, "/GPU-0  968 more  not listed\n    they are wrong");
+	assert_says(said->out, "/tmp/vgpu-54321  8 more  not listed\n");
+	assert_says(said->out, "/s39  54321 0777  a slice\n");
+	assert_says(said->out, " wrong. Its owner, or root, has to change or remove it.");
+}
+
+/* Where nothing names an accounting file, Alice's is not Bob's, and neither can keep the other from one. */
+static void the_default_region_is_no_other_users(void **state)
+{
+	static const char run[] =
+		AS "build=${VGPU%%/src/cli/vgpu}; tenant() { as $1 env CUDA_DEVICE_MEMORY_LIMIT=2g "
+		   "LD_PRELOAD=$build/src/tenant/libvgpu.so "
+		   "LD_LIBRARY_PATH=$build/sim/cuda:$build/sim/nvml $build/examples/tenant "
+		   "--blocks 1 >/dev/null && echo $1 had memory; }\n"
+		   "cd /tmp; rm -f cudevshr.cache*; %s; stat -c '%%n %%u %%a' cudevshr.cache*; "
+		   "rm -f cudevshr.cache*";
+	char command[4096];
+	const struct said *said;
+
+	snprintf(command, sizeof(command), run, "as $A touch cudevshr.cache; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54322 had memory\ncudevshr.cache 54321 644\ncudevshr.cache.54322 54322 600\n");
+	snprintf(command, sizeof(command), run, "tenant $A; tenant $B; tenant $A; tenant 0");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
+		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 "
+		"600\n");
+	/* Root's is everybody's, as in a container. */
+	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
+	snprintf(command, sizeof(command), run,
+		"as $A touch cudevshr.cache cudevshr.cache.$B; as $A chmod 0666 cudevshr.cache.$B; "
+		"tenant $B");
+	said = tool_run("%s", command);
+	assert_null(strstr(said->out, "had memory"));
+	assert_says(said->err, "path=/tmp/cudevshr.cache.54322");
+	assert_says(said->err, "the file is another user's");
+}
+
+static void a_long_name_widens_its_own_row_alone(void **state)
+{
+	const struct said *said = tool_run(AS "slice $B web; slice $A x; as $A mv /tmp/vgpu-$A/x "
+					      "/tmp/vgpu-$A/$(printf %%0250d 0)\n"
+					      "\"$VGPU\" list --all | grep ^$B.web | wc -c");
+
+	assert_in_range(atoi(said->out), 1, 260);
+}
+
+static void a_simulated_slice_of_another_user_needs_sim_for_a_part(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web; \"$VGPU\" set $A/web --memory 50%%");
+
+	assert_says(said->err, "--sim asks the simulated node");
+}
+
+/* Alice's process, which holds all locks of the slice's file, or a lease on it; 0 where there are no leases here. */
+static pid_t hold(const char *file, bool is_lease)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int tell[2], outcome = -1, fd;
+	char path[64];
+	pid_t pid;
+
+	assert_int_equal(pipe(tell), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(ALICE) < 0 || setuid(ALICE) < 0)
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGIO, SIG_IGN);
+		snprintf(path, sizeof(path), "/tmp/vgpu-54321/web/%s", file);
+		fd = open(path, is_lease ? O_RDONLY : O_RDWR);
+		outcome = is_lease ? fcntl(fd, F_SETLEASE, F_WRLCK) : fcntl(fd, F_SETLK, &all);
+		if (write(tell[1], &outcome, sizeof(outcome)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(tell[0], &outcome, sizeof(outcome)), sizeof(outcome));
+	close(tell[0]);
+	close(tell[1]);
+	if (outcome == 0)
+		return pid;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+static void let_go(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+#define WEB "cd /tmp/vgpu-54321/web; "
+
+static void no_lock_of_the_owner_keeps_root_out(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web");
+	pid_t pid = hold("lock", false);
+
+	assert_true(pid);
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 2g >/dev/null && grep device share");
+	assert_says(said->out, "memory 2147483648\n");
+	assert_says(said->err, "being changed by another vgpu that does not come to an end; it is "
+			       "changed without its lock");
+	said = tool_run(WEB "\"$VGPU\" suspend 54321/web && grep -x suspended share");
+	assert_string_equal(said->out, "suspended\n");
+	let_go(pid);
+	said = tool_run(AS WEB "rm lock; as $A mkfifo lock; \"$VGPU\" resume 54321/web && "
+			       "! grep suspended share");
+	assert_int_equal(said->status, 0);
+	assert_says(
+		said->err, "open its lock: it is no regular file; it is changed without its lock");
+}
+
+static void a_lease_of_the_owner_is_named(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web");
+	pid_t pid = hold("lock", true);
+	char expected[100];
+
+	if (!pid)
+		skip();
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 2g >/dev/null && grep device share");
+	assert_says(said->out, "memory 2147483648\n");
+	let_go(pid);
+	pid = hold("share", true);
+	snprintf(expected, sizeof(expected), "process %d has a lease on its share file", (int)pid);
+	said = tool_run("\"$VGPU\" set 54321/web --memory 3g");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, expected);
+	let_go(pid);
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 3g >/dev/null && grep device share");
+	assert_says(said->out, "memory 3221225472\n");
+}
+
+static void what_root_does_not_believe_is_named(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A web; as $A chmod 0777 /tmp/vgpu-$A; \"$VGPU\" set $A/web --memory 2g; "
+		   "\"$VGPU\" suspend web");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "slice '54321/web' is not believed: others may write to its folder: "
+			       "/tmp/vgpu-54321 has mode 0777; `chmod go-w`, by user 54321");
+	assert_says(said->err, "slice 'web' is not believed: others");
+	said = tool_run(AS "as $A chmod 0700 /tmp/vgpu-$A; as $A chmod 0770 /tmp/vgpu-$A/web; "
+			   "\"$VGPU\" set $A/web --memory 2g");
+	assert_says(said->err, "/tmp/vgpu-54321/web has mode 0770");
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -558,6 +753,16 @@ int main(void)
 			a_user_with_many_folders_keeps_root_waiting_no_longer, clear),
 		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, clear),
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
+		cmocka_unit_test_setup(root_makes_nothing_beside_a_users_slice, clear),
+		cmocka_unit_test_setup(no_lock_of_the_owner_keeps_root_out, clear),
+		cmocka_unit_test_setup(a_lease_of_the_owner_is_named, clear),
+		cmocka_unit_test_setup(what_root_does_not_believe_is_named, clear),
+		cmocka_unit_test_setup(a_name_that_another_user_has_taken_is_given_back, clear),
+		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, clear),
+		cmocka_unit_test_setup(the_default_region_is_no_other_users, clear),
+		cmocka_unit_test_setup(a_long_name_widens_its_own_row_alone, clear),
+		cmocka_unit_test_setup(
+			a_simulated_slice_of_another_user_needs_sim_for_a_part, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),

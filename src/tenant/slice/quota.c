@@ -49,6 +49,7 @@ static struct {
 	char slice_name[SHARE_NAME_BYTES];
 	char share_turns[SHARE_PATH_BYTES], share_region[SHARE_PATH_BYTES];
 	const char *turns_path, *region_path;
+	bool is_default_region;
 } quota;
 
 static const struct share *share_of(const struct source *source)
@@ -122,9 +123,14 @@ static void find_names(void)
 	quota.turns_path = turns;
 	if (turns == system->turns || turns == own->turns)
 		quota.turns_path = strcpy(quota.share_turns, turns);
-	quota.region_path = region[0]			? strcpy(quota.share_region, region)
-			    : quota.options.region_path ? quota.options.region_path
-							: REGION_DEFAULT_PATH;
+	quota.region_path = quota.share_region;
+	if (region[0])
+		strcpy(quota.share_region, region);
+	else if (quota.options.region_path)
+		quota.region_path = quota.options.region_path;
+	else
+		region_default_path(quota.share_region);
+	quota.is_default_region = !region[0] && !quota.options.region_path;
 }
 
 static enum quota_mode read_all(void)
@@ -319,6 +325,11 @@ const char *quota_slice_name(void)
 const struct options *quota_options(void)
 {
 	return &quota.options;
+}
+
+bool quota_has_default_region(void)
+{
+	return quota.is_default_region;
 }
 
 const char *quota_region_path(void)

@@ -47,6 +47,9 @@ const struct options *quota_options(void);
 /* The slice's region file. Like the other names below it is what it was at quota_start(). */
 const char *quota_region_path(void);
 
+/* Whether neither a share nor an option names it. */
+bool quota_has_default_region(void);
+
 /* SHARE_SYSTEM_PATH where there is such a share, else NULL: of one that the environment names anybody may be the owner. */
 const char *quota_system_share(void);
 

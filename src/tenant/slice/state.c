@@ -106,7 +106,8 @@ static enum state_mode open_region(void)
 	int r;
 
 	state.region = REGION_NULL;
-	r = region_open(path, &state.region);
+	r = quota_has_default_region() ? region_open_default(path, &state.region)
+				       : region_open(path, &state.region);
 
 	FAULT("begin: region open");
 	if (r) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases of files, as /proc/locks shows them. */
+#include "node/lease.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+#include "base/file.h"
+
+pid_t lease_holder(int folder_fd, const char *name)
+{
+	struct file_identity id;
+	unsigned major_seen, minor_seen;
+	pid_t holder = 0;
+	char *line = NULL;
+	uint64_t inode;
+	size_t size = 0;
+	FILE *file;
+	int pid;
+
+	if (file_identify_at(folder_fd, name, &id) < 0)
+		return 0;
+	file = fopen("/proc/locks", "re");
+	while (file && !holder && getline(&line, &size, file) >= 0)
+		if (sscanf(line, "%*u: LEASE %*s %*s %d %x:%x:%" SCNu64, &pid, &major_seen,
+			    &minor_seen, &inode) == 4 &&
+			inode == id.inode && makedev(major_seen, minor_seen) == id.device)
+			holder = pid;
+	free(line);
+	if (file)
+		fclose(file);
+	return holder;
+}

@@ -14,6 +14,7 @@
 #include "cli/doctor_limits.h"
 #include "cli/doctor_machine.h"
 #include "cli/doctor_show.h"
+#include "cli/left_out.h"
 #include "node/devices.h"
 #include "node/sites.h"
 
@@ -217,6 +218,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 	if (request->pid && !d->patients[0].seen.is_there)
 		return err_set(err, ESRCH, "there is no process %d", request->pid);
 	judge(d);
+	left_out_tell(&sites);
 	return 0;
 }
 

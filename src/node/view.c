@@ -232,6 +232,13 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 
 	if (region_fd >= 0)
 		return snapshot_read_open(region_fd, may_live, s);
+	if (site->mapped) {
+		r = mapped_open(site->mapped, &fd);
+		if (r == 0)
+			return snapshot_read_open(fd, may_live, s);
+		if (r != -EPERM && r != -EACCES)
+			return r == -EBADF ? REGION_E_FOREIGN : r;
+	}
 	if (!site->folder)
 		return snapshot_read_from_outside(site->region, may_live, s);
 	r = file_open_regular(folder_fd, "region", O_RDONLY | O_NOFOLLOW, &fd);
@@ -261,6 +268,7 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 		s->share_ns = 0;
 	snprintf(v.name, sizeof(v.name), "%s", site->name);
 	snprintf(v.region, sizeof(v.region), "%s", site->region);
+	snprintf(v.mapped, sizeof(v.mapped), "%s", site->mapped ? site->mapped : "");
 	if (r == 0) {
 		take_devices(s, devices, &v);
 		r = take_processes(s, &v);
@@ -271,10 +279,11 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 		return err_set(
 			err, -r, "accounting file '%.200s': %s", site->region, region_explain(r));
 	v.is_running = v.process_count > 0;
-	if (site->folder) {
+	if (site->folder)
 		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);
+	v.is_sim = site->is_sim;
+	if (site->folder || site->mapped) {
 		user_name(site->owner, v.user);
-		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
 	}
 	/* It may have gone meanwhile. */

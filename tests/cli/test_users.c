@@ -528,6 +528,99 @@ static void a_share_that_is_mounted_alone_is_noted(void **state)
 	assert_null(strstr(said->out, "/tmp/grant/share is mounted"));
 }
 
+/*
+ * A program that maps a file as a region is, runs a command, and stays until it may end; and functions that wait for it and let
+ * it end. Its file is a region of Alice's.
+ */
+#define MAPS                                                                                      \
+	"ready() { for i in $(seq 1000); do test -e /tmp/x/ready && break; sleep 0.01; done; }\n" \
+	"look() { ready; \"$VGPU\" list --all 2>&1 | "                                            \
+	"grep -o '^[0-9]*/*train\\|^[0-9]*/*root\\|^vgpu: .*'; "                                  \
+	": >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; }\n"
+
+static void begin_maps(void)
+{
+	struct region region;
+
+	tool_run("rm -rf /tmp/x; mkdir -p /tmp/x/train /tmp/x/root");
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	region_close(&region);
+	tool_run("cat >/tmp/x/map.py <<'END'\n"
+		 "import mmap, os, subprocess, sys, time\n"
+		 "f = open(sys.argv[1], 'r+b')\n"
+		 "m = mmap.mmap(f.fileno(), %zu)\n"
+		 "subprocess.check_call(['sh', '-c', sys.argv[2]])\n"
+		 "open('/tmp/x/ready', 'w')\n"
+		 "while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		 "END\n"
+		 "chown -R 54321:54321 /tmp/x; chmod 755 /tmp/x /tmp/x/train",
+		sizeof(struct region_file));
+}
+
+/* What a process has mapped is seen, whatever is mounted over its path, and as its user's. */
+static void what_a_process_has_mapped_cannot_be_hidden(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	/* in its own mount namespace: tmpfs over it, another file over it, its tmpfs unmounted, another root */
+	said = tool_run(AS MAPS
+		"own() { as $A unshare -Urm sh -c \"$1\" & look; }; M='python3 /tmp/x/map.py'\n"
+		"R=/tmp/x/train/region; own \"$M $R 'mount -t tmpfs none /tmp/x/train'\"\n"
+		"own \"$M $R 'cp /tmp/x/map.py /tmp/x/other; mount --bind /tmp/x/other $R'\"\n"
+		"own \"cp $R /tmp/x/copy; mount -t tmpfs none /tmp/x/train; cp /tmp/x/copy $R; "
+		"$M $R 'umount -l /tmp/x/train'\"\n"
+		"own \"mount --rbind / /tmp/x/root; chroot /tmp/x/root $M $R true\"");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n54321/train\n54321/root\n54321/train\n");
+}
+
+/* Root opens what is mapped and nothing that has taken its path. */
+static void what_is_mounted_over_a_mapped_path_is_not_opened(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(AS MAPS
+		"as $A sh -c 'cd /tmp/x; mkdir pipes; mkfifo pipes/region'\n"
+		"as $A unshare -Urm sh -c \"python3 /tmp/x/map.py /tmp/x/train/region 'mount "
+		"--bind "
+		"/tmp/x/pipes /tmp/x/train'\" & ready\n"
+		"( echo x >/tmp/x/pipes/region; echo opened ) & W=$!\n"
+		"\"$VGPU\" list --all >/dev/null; \"$VGPU\" doctor >/dev/null; sleep 0.2; kill $W; "
+		": >/tmp/x/end; wait");
+	assert_string_equal(said->out, "");
+}
+
+/* An overlay of the user's own may have FUSE below it: what is there is not opened, and a line says so. */
+static void a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(AS MAPS
+		"as $A unshare -Urm sh -c 'cd /tmp/x; mkdir u w m; mount -t overlay none -o "
+		"userxattr,lowerdir=train,upperdir=u,workdir=w m || : >ready; "
+		"python3 map.py m/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"vgpu: 1 mapping that may be a region's was not looked at: it is on a file system "
+		"that a user may have mounted and that might never answer\n");
+}
+
+/* /proc/PID/status is longer than a page then. */
+static void a_process_with_many_groups_is_seen(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(
+		MAPS "setpriv --reuid 54321 --regid 54321 --groups $(seq -s , 100001 102000) "
+		     "-- sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n");
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -569,6 +662,11 @@ int main(void)
 		cmocka_unit_test_setup(a_process_that_nobody_can_look_at_is_a_problem, clear),
 		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
+		cmocka_unit_test_setup(what_a_process_has_mapped_cannot_be_hidden, clear),
+		cmocka_unit_test_setup(what_is_mounted_over_a_mapped_path_is_not_opened, clear),
+		cmocka_unit_test_setup(
+			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, clear),
+		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, clear),
 		cmocka_unit_test_setup(tmpfiles_d_makes_the_folders_that_the_model_has, clear),
 	};
 

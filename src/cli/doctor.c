@@ -196,10 +196,14 @@ static void judge(struct diagnosis *d)
 
 static int examine(const struct request *request, struct diagnosis *d, struct err *err)
 {
-	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
+	_cleanup_(sites_clear) struct sites sites = SITES_FEW;
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
-	int r = sites_find(&sites, err);
+	int r;
 
+	/* What is named is found wherever it stands. */
+	if (request->slice)
+		sites = SITES_NULL;
+	r = sites_find(&sites, err);
 	if (r < 0)
 		return r;
 	if (!devices)

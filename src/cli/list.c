@@ -30,8 +30,9 @@ const char help_list[] =
 	"second, and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no\n"
 	"other slice wants it. USED is what running processes hold, and USED FOR says what for.\n"
 	"Of each user but root 256 are looked at, and a line says how many were not.\n"
-	"A process of another PID namespace that cannot be seen from here is shown with its own\n"
-	"number in brackets.\n";
+	"A process of another PID namespace that cannot be seen from here, or of another user "
+	"than\n"
+	"the slice's, is shown in brackets, with the number that the slice's books have.\n";
 
 struct request {
 	const char *regions[REGIONS_MAX];

@@ -72,7 +72,15 @@ static void take_devices(const struct snapshot *s, const struct inventory *devic
 	}
 }
 
-static int take_processes(const struct snapshot *s, struct view *v)
+/* A region may name anybody's. Under a slice of root's its programs may be any user's; of a region alone in its usual place nobody knows. */
+static bool is_of_slice(pid_t pid, const struct site *site)
+{
+	uid_t user;
+
+	return !site->owner || (user_who_started(pid, &user) && user == site->owner);
+}
+
+static int take_processes(const struct snapshot *s, const struct site *site, struct view *v)
 {
 	v->processes = calloc(s->process_count + 1, sizeof(*v->processes));
 	if (!v->processes)
@@ -84,6 +92,8 @@ static int take_processes(const struct snapshot *s, struct view *v)
 
 		p->own_pid = from->pid;
 		p->pid = pids_find(from->pid, from->pid_namespace, from->start_time);
+		if (p->pid && !is_of_slice(p->pid, site))
+			p->pid = 0;
 		p->notes = from->notes;
 		memcpy(p->command, from->command, sizeof(p->command));
 		for (unsigned d = 0; d < v->device_count; d++) {
@@ -271,7 +281,7 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 	snprintf(v.mapped, sizeof(v.mapped), "%s", site->mapped ? site->mapped : "");
 	if (r == 0) {
 		take_devices(s, devices, &v);
-		r = take_processes(s, &v);
+		r = take_processes(s, site, &v);
 	} else if (r == -ENOENT && site->folder) {
 		r = 0; /* no process of it has used a device yet */
 	}

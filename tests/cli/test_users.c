@@ -581,15 +581,15 @@ static void what_is_mounted_over_a_mapped_path_is_not_opened(void **state)
 	const struct said *said;
 
 	begin_maps();
-	said = tool_run(AS MAPS
-		"as $A sh -c 'cd /tmp/x; mkdir pipes; mkfifo pipes/region'\n"
-		"as $A unshare -Urm sh -c \"python3 /tmp/x/map.py /tmp/x/train/region 'mount "
-		"--bind "
-		"/tmp/x/pipes /tmp/x/train'\" & ready\n"
-		"( echo x >/tmp/x/pipes/region; echo opened ) & W=$!\n"
-		"\"$VGPU\" list --all >/dev/null; \"$VGPU\" doctor >/dev/null; sleep 0.2; kill $W; "
-		": >/tmp/x/end; wait");
-	assert_string_equal(said->out, "");
+	said = tool_run(
+		AS MAPS "as $A sh -c 'cd /tmp/x; mkdir other; cp train/region other/region; "
+			"touch -d 2001-01-01 other/region'; T=$(stat -c %%X /tmp/x/other/region)\n"
+			"as $A unshare -Urm sh -c \"python3 /tmp/x/map.py /tmp/x/train/region "
+			"'mount --bind "
+			"/tmp/x/other /tmp/x/train'\" & ready; \"$VGPU\" list --all >/dev/null; "
+			"\"$VGPU\" doctor >/dev/null; : >/tmp/x/end; wait\n"
+			"echo $(($(stat -c %%X /tmp/x/other/region) - T))");
+	assert_string_equal(said->out, "0\n");
 }
 
 /* An overlay of the user's own may have FUSE below it: what is there is not opened, and a line says so. */
@@ -619,6 +619,62 @@ static void a_process_with_many_groups_is_seen(void **state)
 		     "-- sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & look");
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "54321/train\n");
+}
+
+/* A region may name anybody's process: it is not shown as that one. */
+static void a_process_of_somebody_else_is_not_shown_as_the_slices(void **state)
+{
+	static const uid_t users[] = {BOB, 0, ALICE};
+	const struct said *said;
+	struct process_identity id;
+	struct region region;
+	unsigned slot;
+
+	tool_run(AS "slice $A web");
+	assert_int_equal(region_open("/tmp/vgpu-54321/web/region", &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		pid_t victim = start_victim(users[i]);
+
+		assert_int_equal(process_identify(victim, &id), 0);
+		region.file->own.slots[slot].pid = (uint32_t)victim;
+		region.file->own.slots[slot].start_time = id.start_time;
+		/* until it is another user's */
+		usleep(100000);
+		said = tool_run("\"$VGPU\" list --processes | grep -cw '(%d)'; \"$VGPU\" list "
+				"--json | grep -c '\"pid\": %d,'",
+			(int)victim, (int)victim);
+		assert_string_equal(said->out, users[i] == ALICE ? "0\n1\n" : "1\n0\n");
+		kill(victim, SIGKILL);
+		waitpid(victim, NULL, 0);
+	}
+	region_close(&region);
+}
+
+/* A region that many have mapped is not many: it is who maps many who is not looked at without an end. */
+static void who_maps_many_regions_keeps_root_waiting_no_longer(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(AS MAPS
+		"cat >/tmp/x/many.py <<'END'\n"
+		"import mmap, os, time\n"
+		"kept = []\n"
+		"for i in range(300):\n"
+		"    f = open('/tmp/x/train/%%d.cache' %% i, 'w+b')\n"
+		"    f.truncate(os.path.getsize('/tmp/x/train/region'))\n"
+		"    kept.append(mmap.mmap(f.fileno(), 0))\n"
+		"open('/tmp/x/ready', 'w')\n"
+		"while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		"END\n"
+		"for as in 'as $A' 'unshare -m'; do eval \"$as sh -c 'python3 /tmp/x/many.py'\" & "
+		"ready; for c in 'list --all' doctor; do \"$VGPU\" $c 2>&1 | grep '^vgpu: user'; "
+		"done; : >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; done");
+#define LINE " has more than 256 folders and regions where slices are: 44 were not looked at\n"
+	assert_string_equal(said->out,
+		"vgpu: user 54321" LINE "vgpu: user 54321" LINE
+		"vgpu: user root of a container" LINE "vgpu: user root of a container" LINE);
 }
 
 static bool is_possible(void)
@@ -667,6 +723,9 @@ int main(void)
 		cmocka_unit_test_setup(
 			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, clear),
 		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, clear),
+		cmocka_unit_test_setup(
+			a_process_of_somebody_else_is_not_shown_as_the_slices, clear),
+		cmocka_unit_test_setup(who_maps_many_regions_keeps_root_waiting_no_longer, clear),
 		cmocka_unit_test_setup(tmpfiles_d_makes_the_folders_that_the_model_has, clear),
 	};
 

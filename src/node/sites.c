@@ -376,7 +376,7 @@ static int add_mappings_of(struct sites *s, pid_t pid)
 	by.sees_ours = sees_ours(pid);
 	while (r == 0 && mappings_next(&all, &m)) {
 		if (by.budget && by.budget->lines++ >= LINES_OF_USER) {
-			by.budget->left_out++;
+			by.budget->has_more_lines = true;
 			break;
 		}
 		if (may_be_region(&m))
@@ -455,7 +455,7 @@ size_t sites_left_out(const struct sites *sites)
 	size_t count = sites->strange_count;
 
 	for (size_t i = 0; i < sites->user_count; i++)
-		count += sites->users[i].left_out;
+		count += sites->users[i].left_out + sites->users[i].has_more_lines;
 	return count;
 }
 

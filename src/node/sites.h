@@ -28,6 +28,7 @@ struct sites_user {
 	uint64_t space;
 	unsigned looked_at, mapped, lines; /* folders, regions that were mapped, and mappings */
 	unsigned left_out;
+	bool has_more_lines; /* processes of the user have more mappings than are looked at */
 };
 
 struct sites {

@@ -5,17 +5,19 @@
  * A user can mount tmpfs, FUSE and overlays on FUSE in a user namespace. To open a file there, and even to ask which file
  * system that is, may wait for a program of the user's for ever. What asks nobody: to open the link with O_PATH, to stat that with
  * AT_STATX_DONT_SYNC, and to ask for the file's handle. So a file is opened where the device of its file system is
- * that of a mount of ours or of the machine's first process, which root alone could make, or where its handle is
- * tmpfs's.
+ * that of a mount of ours, of the machine's first process or of the process itself, where root alone could make that, or
+ * where its handle is tmpfs's.
  */
 #include "node/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -70,17 +72,32 @@ static bool is_mounted(const char *mounts, unsigned at_major, unsigned at_minor)
 	return false;
 }
 
-/* Of another user namespace it could be a user's. */
-static bool is_first_of_ours(void)
+/* Whether the process is in a mount namespace that belongs to our user namespace: in another one a user may mount. */
+static bool is_in_roots(pid_t pid)
 {
-	struct file_identity first, own;
+	struct file_identity owner, own;
+	_cleanup_fd_ int mounts = -1;
+	_cleanup_fd_ int users = -1;
+	char path[64];
 
-	return file_identify_path("/proc/1/ns/user", &first) == 0 &&
-	       file_identify_path("/proc/self/ns/user", &own) == 0 && first.inode == own.inode;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	mounts = open(path, O_RDONLY | O_CLOEXEC);
+	users = mounts < 0 ? -1 : ioctl(mounts, NS_GET_USERNS);
+	return users >= 0 && file_identify(users, &owner) == 0 &&
+	       file_identify_path("/proc/self/ns/user", &own) == 0 && owner.inode == own.inode;
+}
+
+/* Looked at afterwards: who leaves root's namespaces for one of its own does not come back. */
+static bool is_mounted_by_root(pid_t pid, const struct statx *s)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	return is_mounted(path, s->stx_dev_major, s->stx_dev_minor) && is_in_roots(pid);
 }
 
 /* Asks no file system of a user's. */
-static int check(int fd)
+static int check(int fd, pid_t pid)
 {
 	struct statx s;
 
@@ -90,8 +107,7 @@ static int check(int fd)
 		return -EBADF;
 	if (!is_tmpfs(fd) &&
 		!is_mounted("/proc/self/mountinfo", s.stx_dev_major, s.stx_dev_minor) &&
-		!(is_first_of_ours() &&
-			is_mounted("/proc/1/mountinfo", s.stx_dev_major, s.stx_dev_minor)))
+		!is_mounted_by_root(1, &s) && !is_mounted_by_root(pid, &s))
 		return -EMEDIUMTYPE;
 	return filesystem_of(fd)->is_plain ? 0 : -EMEDIUMTYPE;
 }
@@ -100,7 +116,11 @@ int mapped_open(const char *path, int *ret_fd)
 {
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
 	char again[32];
-	int r = fd < 0 ? -errno : check(fd);
+	int pid = 0, r;
+
+	if (sscanf(path, "/proc/%d/", &pid) != 1)
+		return -EINVAL;
+	r = fd < 0 ? -errno : check(fd, pid);
 
 	if (r < 0)
 		return r;

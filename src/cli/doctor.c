@@ -14,6 +14,7 @@
 #include "cli/doctor_limits.h"
 #include "cli/doctor_machine.h"
 #include "cli/doctor_show.h"
+#include "cli/left_out.h"
 #include "node/devices.h"
 #include "node/sites.h"
 
@@ -195,10 +196,14 @@ static void judge(struct diagnosis *d)
 
 static int examine(const struct request *request, struct diagnosis *d, struct err *err)
 {
-	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
+	_cleanup_(sites_clear) struct sites sites = SITES_FEW;
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
-	int r = sites_find(&sites, err);
+	int r;
 
+	/* What is named is found wherever it stands. */
+	if (request->slice)
+		sites = SITES_NULL;
+	r = sites_find(&sites, err);
 	if (r < 0)
 		return r;
 	if (!devices)
@@ -217,6 +222,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 	if (request->pid && !d->patients[0].seen.is_there)
 		return err_set(err, ESRCH, "there is no process %d", request->pid);
 	judge(d);
+	left_out_tell(&sites);
 	return 0;
 }
 

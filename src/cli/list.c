@@ -8,13 +8,13 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
+#include "cli/left_out.h"
 #include "cli/mps.h"
 #include "cli/show.h"
 #include "node/devices.h"
 #include "node/sites.h"
 #include "node/slice.h"
 #include "node/slice_metrics.h"
-#include "node/user.h"
 
 #define REGIONS_MAX 64 /* --region options */
 
@@ -30,8 +30,9 @@ const char help_list[] =
 	"second, and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no\n"
 	"other slice wants it. USED is what running processes hold, and USED FOR says what for.\n"
 	"Of each user but root 256 are looked at, and a line says how many were not.\n"
-	"A process of another PID namespace that cannot be seen from here is shown with its own\n"
-	"number in brackets.\n";
+	"A process of another PID namespace that cannot be seen from here, or of another user "
+	"than\n"
+	"the slice's, is shown in brackets, with the number that the slice's books have.\n";
 
 struct request {
 	const char *regions[REGIONS_MAX];
@@ -133,25 +134,6 @@ static int find_sites(
 	return 0;
 }
 
-/* A user may make any number of them, and each takes time to read. */
-static void tell_left_out(const struct sites *sites)
-{
-	for (size_t i = 0; i < sites->user_count; i++) {
-		const struct sites_user *u = &sites->users[i];
-		struct err told = ERR_NULL;
-		char name[USER_NAME_BYTES];
-
-		if (!u->left_out)
-			continue;
-		user_name(u->user, name);
-		(void)err_set(&told, E2BIG,
-			"user %s has more than %u folders and regions where slices are: %u were "
-			"not looked at",
-			name, sites->most_of_user, u->left_out);
-		command_warn(&told);
-	}
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct view *first = a, *second = b;
@@ -237,7 +219,7 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 		view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)
 		show(&request, &views);
-	tell_left_out(&sites);
+	left_out_tell(&sites);
 	/* A region that was named must be there; one that was found may be anything. */
 	*ret_status = request.region_count && failures ? 1 : 0;
 	return 0;

@@ -41,23 +41,22 @@ static struct {
 	uint64_t good_until_ns;
 } all;
 
-/* The process's PID in its own namespace, or 0. */
+/* The process's PID in its own namespace, or 0. Before it stand the process's groups, of which there may be 65536. */
 static uint32_t read_own_pid(int pid)
 {
-	char path[64], text[8192];
-	size_t length;
-	char *line, *last;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_file_ FILE *file = NULL;
+	size_t capacity = 0;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (file_read(path, text, sizeof(text), &length) < 0)
+	file = fopen(path, "re");
+	if (!file)
 		return 0;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return (uint32_t)pid;
-	line++;
-	line[strcspn(line, "\n")] = '\0';
-	last = strrchr(line, '\t');
-	return last ? (uint32_t)strtoul(last + 1, NULL, 10) : 0;
+	while (getline(&line, &capacity, file) > 0)
+		if (strncmp(line, "NSpid:", 6) == 0)
+			return (uint32_t)strtoul(strrchr(line, '\t') + 1, NULL, 10);
+	return (uint32_t)pid;
 }
 
 static int compare(const void *a, const void *b)

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "node/mapped.h"
 #include "node/mappings.h"
 #include "node/root.h"
 #include "node/slice.h"
@@ -34,7 +34,10 @@
 #define PATH_BYTES 4096
 #define NAME_MOST \
 	128 /* of a name that is made of a path: more than a pod's UID and a container's name are long */
-#define CONTAINERS "/usr/local/vgpu/containers/*/*.cache"
+/* Of the lists of all processes of a user: 500 processes with a thousand mappings each. */
+#define LINES_OF_USER	 524288
+#define LINES_OF_OPENING 64 /* to open one takes as long as to read so many */
+#define CONTAINERS	 "/usr/local/vgpu/containers/*/*.cache"
 
 static void cleanup_glob(glob_t *paths)
 {
@@ -43,11 +46,23 @@ static void cleanup_glob(glob_t *paths)
 
 static int identify(const char *path, struct file_identity *ret_identity)
 {
-	bool is_kernels_link = strncmp(path, "/proc/", 6) == 0 && strstr(path, "/map_files/");
-	int r = is_kernels_link ? file_identify_path(path, ret_identity)
-				: file_identify_at(AT_FDCWD, path, ret_identity);
+	int r = file_identify_at(AT_FDCWD, path, ret_identity);
 
 	return r < 0 || ret_identity->is_regular ? r : -EBADF;
+}
+
+/* By the kernel's link alone, or, for one's own process where one may not follow that, by its path. */
+static int identify_mapped(const char *link, const char *path, struct file_identity *ret_identity)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = mapped_open(link, &fd);
+
+	if ((r == -EPERM || r == -EACCES) && path)
+		return identify(path, ret_identity);
+	if (r == 0)
+		r = file_identify(fd, ret_identity);
+	/* What is of another length is another program's file. */
+	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -EBADF : r;
 }
 
 static bool is_known(const struct sites *s, const struct file_identity *id)
@@ -58,32 +73,47 @@ static bool is_known(const struct sites *s, const struct file_identity *id)
 	return false;
 }
 
-/*
- * Counts one more of the user's; false where that is too many. Root is not counted: in a container without users of its own anybody
- * may be root, and must not keep others' slices from being seen.
- */
-static bool may_look(struct sites *s, uid_t user)
+/* Of root's processes in a mount namespace of their own, which are a container's, that namespace is counted as a user. */
+static uint64_t space_of(pid_t pid)
+{
+	struct file_identity own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (file_identify_path(path, &its) < 0 || file_identify_path("/proc/self/ns/mnt", &own) < 0)
+		return 0;
+	return its.inode == own.inode ? 0 : its.inode;
+}
+
+static struct sites_user *find_user(struct sites *s, uid_t user, uint64_t space)
 {
 	struct sites_user *users;
-	size_t i = 0;
+
+	for (size_t i = 0; i < s->user_count; i++)
+		if (s->users[i].user == user && s->users[i].space == space)
+			return &s->users[i];
+	users = reallocarray(s->users, s->user_count + 1, sizeof(*users));
+	if (!users)
+		return NULL;
+	s->users = users;
+	users[s->user_count] = (struct sites_user){.user = user, .space = space};
+	return &users[s->user_count++];
+}
+
+/* Counts one more of the user's folders; false where that is too many. */
+static bool may_look(struct sites *s, uid_t user)
+{
+	struct sites_user *u = s->most_of_user && user ? find_user(s, user, 0) : NULL;
 
 	if (!s->most_of_user || !user)
 		return true;
-	while (i < s->user_count && s->users[i].user != user)
-		i++;
-	if (i == s->user_count) {
-		users = reallocarray(s->users, i + 1, sizeof(*users));
-		if (!users)
-			return false;
-		s->users = users;
-		s->users[s->user_count++] = (struct sites_user){.user = user};
+	if (u && u->looked_at < s->most_of_user) {
+		u->looked_at++;
+		return true;
 	}
-	if (s->users[i].looked_at == s->most_of_user) {
-		s->users[i].left_out++;
-		return false;
-	}
-	s->users[i].looked_at++;
-	return true;
+	if (u)
+		u->left_out++;
+	return false;
 }
 
 static struct site *append(
@@ -138,25 +168,19 @@ static void name_region(const char *path, pid_t owner, char *ret_name, size_t si
 	snprintf(ret_name, size, "%.*s%s", (int)length, file, of);
 }
 
-/* mapped_by: the process that has it mapped, or 0; owner: the same where its path is one of that process alone. */
-static int add_region(struct sites *s, const char *path, pid_t owner, pid_t mapped_by)
+static int add_region(struct sites *s, const char *path)
 {
 	struct file_identity id;
 	struct site *site;
 	char name[256];
 	int r = identify(path, &id);
-	uid_t user;
 
-	if (r < 0)
+	if (r < 0 || is_known(s, &id))
 		return r;
-	if (is_known(s, &id) ||
-		(mapped_by && (!user_who_started(mapped_by, &user) || !may_look(s, user))))
-		return 0;
-	name_region(path, owner, name, sizeof(name));
+	name_region(path, 0, name, sizeof(name));
 	site = append(s, name, NULL, path);
 	if (!site)
 		return -ENOMEM;
-	site->is_guess = mapped_by;
 	site->device = id.device;
 	site->inode = id.inode;
 	return 0;
@@ -246,66 +270,119 @@ static int add_regions(struct sites *s, const char *pattern)
 		return 0;
 	for (size_t i = 0; i < paths.gl_pathc; i++)
 		/* what went away meanwhile, or may not be looked at, is nothing to speak of */
-		if (add_region(s, paths.gl_pathv[i], 0, 0) == -ENOMEM)
+		if (add_region(s, paths.gl_pathv[i]) == -ENOMEM)
 			return -ENOMEM;
 	return 0;
 }
 
-/* Whether it may be a region's mapping, and by which path we reach the file. */
-static bool read_mapping(const struct mapping *m, pid_t pid, char *ret_path, size_t size)
+/* Whether it may be a region's mapping. */
+static bool may_be_region(const struct mapping *m)
 {
-	static const char deleted[] = " (deleted)";
-	size_t path_length = strlen(m->path);
-	int length;
-
-	if (m->path[0] != '/' || !m->is_shared_and_written || m->offset != 0 ||
-		m->end - m->start !=
-			round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize()))
-		return false;
-	/* It has gone, or stands there in another way than it is: what is no single line (proc(5)). */
-	if ((path_length > sizeof(deleted) &&
-		    !strcmp(m->path + path_length - (sizeof(deleted) - 1), deleted)) ||
-		strstr(m->path, "\\012"))
-		length = snprintf(ret_path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
-			(int)pid, m->start, m->end);
-	else
-		length = snprintf(ret_path, size, "/proc/%d/root%s", (int)pid, m->path);
-	return length > 0 && (size_t)length < size;
+	return m->path[0] == '/' && m->is_shared_and_written && m->offset == 0 &&
+	       m->end - m->start ==
+		       round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize());
 }
 
-/* The path as we would write it ourselves, where it leads us to the same file. */
-static const char *shorten(const char *path, pid_t pid, bool *ret_is_ours)
+/* It has gone, or stands there in another way than it is: what is no single line (proc(5)). */
+static bool has_no_path(const struct mapping *m)
 {
-	struct file_identity far, near;
-	char root[32];
-	int length = snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	static const char deleted[] = " (deleted)";
+	size_t length = strlen(m->path);
 
-	*ret_is_ours = strncmp(path, root, (size_t)length) == 0 &&
-		       file_identify_path(path, &far) == 0 &&
-		       file_identify_path(path + length, &near) == 0 && far.inode == near.inode &&
-		       far.device == near.device;
-	return *ret_is_ours ? path + length : path;
+	return (length > sizeof(deleted) &&
+		       !strcmp(m->path + length - (sizeof(deleted) - 1), deleted)) ||
+	       strstr(m->path, "\\012");
+}
+
+/* A process whose mappings are looked at. */
+struct mapper {
+	pid_t pid;
+	uid_t user;
+	bool sees_ours; /* its paths are ours: nothing of its own is mounted or is its root */
+	struct sites_user *budget; /* NULL: without an end */
+};
+
+static bool sees_ours(pid_t pid)
+{
+	char path[64], root[4];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	length = readlink(path, root, sizeof(root));
+	return length == 1 && root[0] == '/' && !space_of(pid);
+}
+
+static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
+{
+	char link[MAPPED_PATH_BYTES], path[PATH_BYTES], name[256];
+	bool is_own = by->user == geteuid();
+	struct file_identity id;
+	struct site *site;
+	int r;
+
+	if (by->budget)
+		by->budget->lines += LINES_OF_OPENING;
+	mapped_path(by->pid, m, link);
+	if (has_no_path(m))
+		strcpy(path, link);
+	else if ((size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by->pid, m->path) >=
+		 sizeof(path))
+		return 0;
+	r = identify_mapped(link, is_own && !has_no_path(m) ? path : NULL, &id);
+	if (r == -EMEDIUMTYPE)
+		s->strange_count++;
+	if (r < 0 || is_known(s, &id))
+		return 0;
+	if (by->budget && by->budget->mapped == SITES_OF_USER) {
+		by->budget->left_out++;
+		return 0;
+	}
+	if (by->budget)
+		by->budget->mapped++;
+	/* The path is for people, and nothing is opened by it. */
+	if (by->sees_ours && !has_no_path(m))
+		snprintf(path, sizeof(path), "%s", m->path);
+	name_region(path, by->sees_ours && !has_no_path(m) ? 0 : by->pid, name, sizeof(name));
+	site = append(s, name, NULL, path);
+	if (!site)
+		return -ENOMEM;
+	site->mapped = strdup(link);
+	site->is_guess = true;
+	site->owner = by->user;
+	site->device = id.device;
+	site->inode = id.inode;
+	return site->mapped ? 0 : -ENOMEM;
 }
 
 static int add_mappings_of(struct sites *s, pid_t pid)
 {
-	_cleanup_(mappings_close) struct mappings all;
+	_cleanup_(mappings_close) struct mappings all = MAPPINGS_NULL;
+	struct mapper by = {.pid = pid};
+	uint64_t space;
 	struct mapping m;
-	char path[PATH_BYTES];
 	int r = 0;
 
+	/* It has ended. */
+	if (!user_who_started(pid, &by.user))
+		return 0;
+	space = by.user ? 0 : space_of(pid);
+	if (by.user || space) {
+		by.budget = find_user(s, by.user, space);
+		if (!by.budget)
+			return -ENOMEM;
+	}
 	if (mappings_open(pid, &all) < 0)
 		return 0;
-	while (r != -ENOMEM && mappings_next(&all, &m)) {
-		const char *region;
-		bool is_ours;
-
-		if (!read_mapping(&m, pid, path, sizeof(path)))
-			continue;
-		region = shorten(path, pid, &is_ours);
-		r = add_region(s, region, is_ours ? 0 : pid, pid);
+	by.sees_ours = sees_ours(pid);
+	while (r == 0 && mappings_next(&all, &m)) {
+		if (by.budget && by.budget->lines++ >= LINES_OF_USER) {
+			by.budget->has_more_lines = true;
+			break;
+		}
+		if (may_be_region(&m))
+			r = add_mapping(s, &by, &m);
 	}
-	return r == -ENOMEM ? r : 0;
+	return r;
 }
 
 static int add_mappings(struct sites *s)
@@ -375,16 +452,16 @@ int sites_find_folders(struct sites *sites, struct err *err)
 
 size_t sites_left_out(const struct sites *sites)
 {
-	size_t count = 0;
+	size_t count = sites->strange_count;
 
 	for (size_t i = 0; i < sites->user_count; i++)
-		count += sites->users[i].left_out;
+		count += sites->users[i].left_out + sites->users[i].has_more_lines;
 	return count;
 }
 
 int sites_add(struct sites *sites, const char *path, struct err *err)
 {
-	int r = add_region(sites, path, 0, 0);
+	int r = add_region(sites, path);
 
 	if (r == -EBADF)
 		return err_set(err, EBADF, "accounting file '%.200s': it is no regular file", path);
@@ -399,7 +476,7 @@ bool sites_is_called(const struct site *site, const char *text)
 
 	if (strcmp(site->name, text) == 0)
 		return true;
-	if (!slash || !site->folder || strcmp(site->name, slash + 1) != 0 ||
+	if (!slash || !(site->folder || site->mapped) || strcmp(site->name, slash + 1) != 0 ||
 		(size_t)(slash - text) >= sizeof(user))
 		return false;
 	snprintf(user, sizeof(user), "%.*s", (int)(slash - text), text);
@@ -412,6 +489,7 @@ void sites_clear(struct sites *sites)
 		free(sites->list[i].name);
 		free(sites->list[i].folder);
 		free(sites->list[i].region);
+		free(sites->list[i].mapped);
 	}
 	free(sites->list);
 	free(sites->users);

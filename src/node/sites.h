@@ -4,34 +4,40 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
 /* A place where a slice is, or a region that may be one's. */
 struct site {
-	char *name;    /* for people */
-	char *folder;  /* the slice's folder, or NULL where there is only a region */
-	char *region;  /* path of the region; it need not exist where there is a folder */
+	char *name;   /* for people */
+	char *folder; /* the slice's folder, or NULL where there is only a region */
+	char *region; /* path of the region; it need not exist where there is a folder */
+	char *mapped; /* how it is opened (node/mapped.h) where it was found as a mapping; the path is for people then */
 	bool is_guess; /* found as a process's mapping: it may be something else entirely */
-	uid_t owner;   /* of the folder, where there is one */
+	uid_t owner;   /* of the folder, or of the process that has it mapped */
 	bool is_sim;   /* on the simulated node; of others' slices this is not believed */
 	dev_t device;  /* of the region; 0 where it does not exist yet */
 	ino_t inode;
 };
 
-/* Entries of a user's folders, and regions that a process of the user has mapped. */
+/* What was looked at of a user; of containers' root, of each mount namespace. */
 struct sites_user {
 	uid_t user;
-	unsigned looked_at, left_out;
+	uint64_t space;
+	unsigned looked_at, mapped, lines; /* folders, regions that were mapped, and mappings */
+	unsigned left_out;
+	bool has_more_lines; /* processes of the user have more mappings than are looked at */
 };
 
 struct sites {
 	struct site *list;
 	size_t count, capacity;
-	unsigned most_of_user;	  /* so many of each user but root are looked at; 0: all */
-	struct sites_user *users; /* where not all are */
+	unsigned most_of_user; /* so many folders of each user but root are looked at; 0: all */
+	struct sites_user *users;
 	size_t user_count;
+	unsigned strange_count; /* mappings on file systems that might never answer */
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

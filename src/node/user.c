@@ -4,9 +4,10 @@
 
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 
 void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
@@ -39,18 +40,21 @@ bool user_find(const char *text, uid_t *ret_uid)
 	return true;
 }
 
-/* The real, effective and saved one. */
+/* The real, effective and saved one. The file is as long as the process has groups, of which there may be 65536. */
 static bool read_users(pid_t pid, unsigned ret_uids[3])
 {
-	char path[64], text[8192];
-	const char *line;
-	size_t length;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_file_ FILE *file = NULL;
+	size_t capacity = 0;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (file_read(path, text, sizeof(text), &length) < 0)
-		return false;
-	line = strstr(text, "\nUid:");
-	return line && sscanf(line + 5, "%u %u %u", &ret_uids[0], &ret_uids[1], &ret_uids[2]) == 3;
+	file = fopen(path, "re");
+	while (file && getline(&line, &capacity, file) > 0)
+		if (strncmp(line, "Uid:", 4) == 0)
+			return sscanf(line + 4, "%u %u %u", &ret_uids[0], &ret_uids[1],
+				       &ret_uids[2]) == 3;
+	return false;
 }
 
 bool user_of_process(pid_t pid, uid_t *ret_uid)

@@ -72,7 +72,15 @@ static void take_devices(const struct snapshot *s, const struct inventory *devic
 	}
 }
 
-static int take_processes(const struct snapshot *s, struct view *v)
+/* A region may name anybody's. Under a slice of root's its programs may be any user's; of a region alone in its usual place nobody knows. */
+static bool is_of_slice(pid_t pid, const struct site *site)
+{
+	uid_t user;
+
+	return !site->owner || (user_who_started(pid, &user) && user == site->owner);
+}
+
+static int take_processes(const struct snapshot *s, const struct site *site, struct view *v)
 {
 	v->processes = calloc(s->process_count + 1, sizeof(*v->processes));
 	if (!v->processes)
@@ -84,6 +92,8 @@ static int take_processes(const struct snapshot *s, struct view *v)
 
 		p->own_pid = from->pid;
 		p->pid = pids_find(from->pid, from->pid_namespace, from->start_time);
+		if (p->pid && !is_of_slice(p->pid, site))
+			p->pid = 0;
 		p->notes = from->notes;
 		memcpy(p->command, from->command, sizeof(p->command));
 		for (unsigned d = 0; d < v->device_count; d++) {
@@ -232,6 +242,13 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 
 	if (region_fd >= 0)
 		return snapshot_read_open(region_fd, may_live, s);
+	if (site->mapped) {
+		r = mapped_open(site->mapped, &fd);
+		if (r == 0)
+			return snapshot_read_open(fd, may_live, s);
+		if (r != -EPERM && r != -EACCES)
+			return r == -EBADF ? REGION_E_FOREIGN : r;
+	}
 	if (!site->folder)
 		return snapshot_read_from_outside(site->region, may_live, s);
 	r = file_open_regular(folder_fd, "region", O_RDONLY | O_NOFOLLOW, &fd);
@@ -261,9 +278,10 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 		s->share_ns = 0;
 	snprintf(v.name, sizeof(v.name), "%s", site->name);
 	snprintf(v.region, sizeof(v.region), "%s", site->region);
+	snprintf(v.mapped, sizeof(v.mapped), "%s", site->mapped ? site->mapped : "");
 	if (r == 0) {
 		take_devices(s, devices, &v);
-		r = take_processes(s, &v);
+		r = take_processes(s, site, &v);
 	} else if (r == -ENOENT && site->folder) {
 		r = 0; /* no process of it has used a device yet */
 	}
@@ -271,10 +289,11 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 		return err_set(
 			err, -r, "accounting file '%.200s': %s", site->region, region_explain(r));
 	v.is_running = v.process_count > 0;
-	if (site->folder) {
+	if (site->folder)
 		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);
+	v.is_sim = site->is_sim;
+	if (site->folder || site->mapped) {
 		user_name(site->owner, v.user);
-		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
 	}
 	/* It may have gone meanwhile. */

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "gpu/inventory.h"
+#include "node/mapped.h"
 #include "node/sites.h"
 #include "node/user.h"
 #include "policy/share.h"
@@ -69,6 +70,8 @@ struct view {
 	bool is_others;		    /* that is not the user who looks */
 	bool is_sim;		    /* it is on the simulated node */
 	char region[4096];
+	char mapped
+		[MAPPED_PATH_BYTES];  /* how it is opened where it was found as a mapping; or "" */
 	char folder[4096];	      /* of a slice of vgpu run; "" for a region alone */
 	char turns[SHARE_PATH_BYTES]; /* by its share file; "" where that does not say */
 	char mps[SHARE_PATH_BYTES];   /* likewise */

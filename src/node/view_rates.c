@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates between two readings of a slice. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -50,11 +51,21 @@ static bool is_metered(const struct view *v)
 	return false;
 }
 
+static int read_again(const struct view *v, struct snapshot *s)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = *v->mapped ? mapped_open(v->mapped, &fd) : 0;
+
+	if (r == -EPERM || r == -EACCES || !*v->mapped)
+		return snapshot_read(v->region, s);
+	return r < 0 ? r : snapshot_read_open(fd, NULL, s);
+}
+
 static void measure(struct view *v, struct snapshot *s)
 {
 	uint64_t elapsed_ns;
 
-	if (!is_metered(v) || snapshot_read(v->region, s) != 0)
+	if (!is_metered(v) || read_again(v, s) != 0)
 		return;
 	elapsed_ns = clock_now_ns() - v->read_ns;
 	for (unsigned i = 0; i < v->device_count; i++)

@@ -21,16 +21,16 @@
  * (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one. Only the work that a turn begins with
  * may be longer: who has had as much waits for as long.
  */
-#define TURN_PATIENCE_NS  UINT64_C(250000000)
-#define TURN_LEASE_NS	  UINT64_C(244000000)
-#define TURN_WANTED_NS	  UINT64_C(240000000)
-#define TURN_LONGEST_NS	  UINT64_C(2500000000) /* of such work, and of any patience */
+#define TURN_PATIENCE_NS UINT64_C(250000000)
+#define TURN_LEASE_NS	 UINT64_C(244000000)
+#define TURN_WANTED_NS	 UINT64_C(240000000)
+#define TURN_LONGEST_NS	 UINT64_C(2500000000) /* of such work, and of any patience */
 
-#define TURN_WISH_NS	  UINT64_C(5000000) /* a wish counts so long after it was last said */
-#define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
-#define TURN_TAKE_NS	  UINT64_C(300000)  /* what the first in line has for taking a free turn */
-#define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
-#define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time */
+#define TURN_WISH_NS	 UINT64_C(5000000) /* a wish counts so long after it was last said */
+#define TURN_CLAIM_NS	 UINT64_C(1000000) /* a claim is a matter of a few us */
+#define TURN_TAKE_NS	 UINT64_C(300000)  /* what the first in line has for taking a free turn */
+#define TURN_NEXT_NS	 UINT64_C(50000)   /* and each after it in addition: about a wake-up */
+#define TURN_IGNORE_NS	 UINT64_C(1000000000) /* not believed, the first time */
 /* And the second time, as each end of it costs the waiters anew; doubled each time from then on. */
 #define TURN_IGNORE_AGAIN_NS UINT64_C(4000000000)
 #define TURN_IGNORE_MOST_NS  UINT64_C(64000000000) /* at most, and after as long all is forgotten */

@@ -60,6 +60,15 @@ const struct filesystem *filesystem_of(int fd)
 	return find(fstatfs(fd, &s) == 0 ? &s : &(struct statfs){0});
 }
 
+bool filesystem_is_plain_type(const char *type)
+{
+	/* "overlay" is overlayfs. */
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].is_plain && *type && strncmp(known[i].name, type, strlen(type)) == 0)
+			return true;
+	return false;
+}
+
 /* As one that cannot be asked where there is no memory for it. */
 static void ask(const char *path, struct statfs *ret_s)
 {

@@ -15,6 +15,9 @@ struct filesystem {
 /* Of an open file; "unknown" where it is none of ours. */
 const struct filesystem *filesystem_of(int fd);
 
+/* By the type that stands in mountinfo. */
+bool filesystem_is_plain_type(const char *type);
+
 /* Where the path leads, or of the nearest folder above where nothing is there yet. */
 const struct filesystem *filesystem_at(const char *path);
 bool filesystem_is_read_only(const char *path);

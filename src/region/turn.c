@@ -312,8 +312,7 @@ bool turn_is_wanted(
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
 	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns) ||
-		turn_order_is_wanted(
-			t->peers, t->peer_count, rank, is_over, now_ns, &is_waiting)) {
+		turn_order_is_wanted(t->peers, t->peer_count, rank, is_over, now_ns, &is_waiting)) {
 		t->is_cut |= !is_over;
 		return true;
 	}
@@ -366,8 +365,8 @@ void turn_say_next(struct turn *t, uint64_t next_ns)
 uint64_t turn_next_ns(
 	struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
-	return t->own ? turn_order_next_ns(t->peers, t->peer_count, &t->room, rank, lead_ns,
-				late_ns, now_ns)
+	return t->own ? turn_order_next_ns(
+				t->peers, t->peer_count, &t->room, rank, lead_ns, late_ns, now_ns)
 		      : 0;
 }
 

@@ -79,8 +79,8 @@ struct turn {
 	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
 	uint64_t held_until_ns;	  /* as announced last for work of this process */
 	struct turn_room room;
-	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
-	bool is_cut; /* the last turn was wanted before it was over, by who goes before */
+	bool is_substitute; /* took the turn as the first in line did not: for a moment */
+	bool is_cut;	    /* the last turn was wanted before it was over, by who goes before */
 	uint32_t process;
 	uint32_t peer_count;
 	uint32_t

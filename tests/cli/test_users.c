@@ -723,6 +723,155 @@ static void what_root_does_not_believe_is_named(void **state)
 	assert_says(said->err, "/tmp/vgpu-54321/web has mode 0770");
 }
 
+/*
+ * A program that maps a file as a region is, runs a command, and stays until it may end; and functions that wait for it and let
+ * it end. Its file is a region of Alice's.
+ */
+#define MAPS                                                                                      \
+	"ready() { for i in $(seq 1000); do test -e /tmp/x/ready && break; sleep 0.01; done; }\n" \
+	"look() { ready; \"$VGPU\" list --all 2>&1 | "                                            \
+	"grep -o '^[0-9]*/*train\\|^[0-9]*/*root\\|^vgpu: .*'; "                                  \
+	": >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; }\n"
+
+static void begin_maps(void)
+{
+	struct region region;
+
+	tool_run("rm -rf /tmp/x; mkdir -p /tmp/x/train /tmp/x/root");
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	region_close(&region);
+	tool_run("cat >/tmp/x/map.py <<'END'\n"
+		 "import mmap, os, subprocess, sys, time\n"
+		 "f = open(sys.argv[1], 'r+b')\n"
+		 "m = mmap.mmap(f.fileno(), %zu)\n"
+		 "subprocess.check_call(['sh', '-c', sys.argv[2]])\n"
+		 "open('/tmp/x/ready', 'w')\n"
+		 "while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		 "END\n"
+		 "chown -R 54321:54321 /tmp/x; chmod 755 /tmp/x /tmp/x/train",
+		sizeof(struct region_file));
+}
+
+/* What a process has mapped is seen, whatever is mounted over its path, and as its user's. */
+static void what_a_process_has_mapped_cannot_be_hidden(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	/* in its own mount namespace: tmpfs over it, another file over it, its tmpfs unmounted, another root */
+	said = tool_run(AS MAPS
+		"own() { as $A unshare -Urm sh -c \"$1\" & look; }; M='python3 /tmp/x/map.py'\n"
+		"R=/tmp/x/train/region; own \"$M $R 'mount -t tmpfs none /tmp/x/train'\"\n"
+		"own \"$M $R 'cp /tmp/x/map.py /tmp/x/other; mount --bind /tmp/x/other $R'\"\n"
+		"own \"cp $R /tmp/x/copy; mount -t tmpfs none /tmp/x/train; cp /tmp/x/copy $R; "
+		"$M $R 'umount -l /tmp/x/train'\"\n"
+		"own \"mount --rbind / /tmp/x/root; chroot /tmp/x/root $M $R true\"");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n54321/train\n54321/root\n54321/train\n");
+}
+
+/* Root opens what is mapped and nothing that has taken its path. */
+static void what_is_mounted_over_a_mapped_path_is_not_opened(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(
+		AS MAPS "as $A sh -c 'cd /tmp/x; mkdir other; cp train/region other/region; "
+			"touch -d 2001-01-01 other/region'; T=$(stat -c %%X /tmp/x/other/region)\n"
+			"as $A unshare -Urm sh -c \"python3 /tmp/x/map.py /tmp/x/train/region "
+			"'mount --bind "
+			"/tmp/x/other /tmp/x/train'\" & ready; \"$VGPU\" list --all >/dev/null; "
+			"\"$VGPU\" doctor >/dev/null; : >/tmp/x/end; wait\n"
+			"echo $(($(stat -c %%X /tmp/x/other/region) - T))");
+	assert_string_equal(said->out, "0\n");
+}
+
+/* An overlay of the user's own may have FUSE below it: what is there is not opened, and a line says so. */
+static void a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(AS MAPS
+		"as $A unshare -Urm sh -c 'cd /tmp/x; mkdir u w m; mount -t overlay none -o "
+		"userxattr,lowerdir=train,upperdir=u,workdir=w m || : >ready; "
+		"python3 map.py m/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"vgpu: 1 mapping that may be a region's was not looked at: it is on a file system "
+		"that a user may have mounted and that might never answer\n");
+}
+
+/* /proc/PID/status is longer than a page then. */
+static void a_process_with_many_groups_is_seen(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(
+		MAPS "setpriv --reuid 54321 --regid 54321 --groups $(seq -s , 100001 102000) "
+		     "-- sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n");
+}
+
+/* A region may name anybody's process: it is not shown as that one. */
+static void a_process_of_somebody_else_is_not_shown_as_the_slices(void **state)
+{
+	static const uid_t users[] = {BOB, 0, ALICE};
+	const struct said *said;
+	struct process_identity id;
+	struct region region;
+	unsigned slot;
+
+	tool_run(AS "slice $A web");
+	assert_int_equal(region_open("/tmp/vgpu-54321/web/region", &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		pid_t victim = start_victim(users[i]);
+
+		assert_int_equal(process_identify(victim, &id), 0);
+		region.file->own.slots[slot].pid = (uint32_t)victim;
+		region.file->own.slots[slot].start_time = id.start_time;
+		/* until it is another user's */
+		usleep(100000);
+		said = tool_run("\"$VGPU\" list --processes | grep -cw '(%d)'; \"$VGPU\" list "
+				"--json | grep -c '\"pid\": %d,'",
+			(int)victim, (int)victim);
+		assert_string_equal(said->out, users[i] == ALICE ? "0\n1\n" : "1\n0\n");
+		kill(victim, SIGKILL);
+		waitpid(victim, NULL, 0);
+	}
+	region_close(&region);
+}
+
+/* A region that many have mapped is not many: it is who maps many who is not looked at without an end. */
+static void who_maps_many_regions_keeps_root_waiting_no_longer(void **state)
+{
+	const struct said *said;
+
+	begin_maps();
+	said = tool_run(AS MAPS
+		"cat >/tmp/x/many.py <<'END'\n"
+		"import mmap, os, time\n"
+		"kept = []\n"
+		"for i in range(300):\n"
+		"    f = open('/tmp/x/train/%%d.cache' %% i, 'w+b')\n"
+		"    f.truncate(os.path.getsize('/tmp/x/train/region'))\n"
+		"    kept.append(mmap.mmap(f.fileno(), 0))\n"
+		"open('/tmp/x/ready', 'w')\n"
+		"while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		"END\n"
+		"for as in 'as $A' 'unshare -m'; do eval \"$as sh -c 'python3 /tmp/x/many.py'\" & "
+		"ready; for c in 'list --all' doctor; do \"$VGPU\" $c 2>&1 | grep '^vgpu: user'; "
+		"done; : >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; done");
+#define LINE " has more than 256 folders and regions where slices are: 44 were not looked at\n"
+	assert_string_equal(said->out,
+		"vgpu: user 54321" LINE "vgpu: user 54321" LINE
+		"vgpu: user root of a container" LINE "vgpu: user root of a container" LINE);
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -774,6 +923,14 @@ int main(void)
 		cmocka_unit_test_setup(a_process_that_nobody_can_look_at_is_a_problem, clear),
 		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
+		cmocka_unit_test_setup(what_a_process_has_mapped_cannot_be_hidden, clear),
+		cmocka_unit_test_setup(what_is_mounted_over_a_mapped_path_is_not_opened, clear),
+		cmocka_unit_test_setup(
+			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, clear),
+		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, clear),
+		cmocka_unit_test_setup(
+			a_process_of_somebody_else_is_not_shown_as_the_slices, clear),
+		cmocka_unit_test_setup(who_maps_many_regions_keeps_root_waiting_no_longer, clear),
 		cmocka_unit_test_setup(tmpfiles_d_makes_the_folders_that_the_model_has, clear),
 	};
 

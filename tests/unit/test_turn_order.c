@@ -135,14 +135,14 @@ static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct turn_peer p = peer(TURN_WANT, rows[i].theirs, NOW - 5, NOW + MS);
 
-		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
-					 rows[i].is_over, NOW, &is_waiting),
+		assert_int_equal(
+			turn_order_is_wanted(&p, 1, rows[i].own, rows[i].is_over, NOW, &is_waiting),
 			rows[i].is_wanted);
 		assert_true(is_waiting);
 		/* Who is not believed is heard at the quantum's end, and not before. */
 		p.doubt.ignored_until_ns = NOW + 1;
-		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
-					 rows[i].is_over, NOW, &is_waiting),
+		assert_int_equal(
+			turn_order_is_wanted(&p, 1, rows[i].own, rows[i].is_over, NOW, &is_waiting),
 			rows[i].is_wanted && rows[i].is_over);
 		p.claim.until_ns = NOW;
 		assert_false(turn_order_is_wanted(&p, 1, rows[i].own, true, NOW, &is_waiting));

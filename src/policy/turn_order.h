@@ -42,9 +42,9 @@
 #define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
 /* The same for who borrows: others have their shares first, also where their kernels are long. */
 #define TURN_BORROWS_NS UINT64_C(1000000000)
-#define TURN_ROOM_PART 12 /* of its own turns a slice keeps a twelfth free for who goes first */
-#define TURN_ROOM_USED 2  /* and half as much as it sees those have the turn */
-#define TURN_ROOM_NS   INT64_C(4000000) /* and so much at once at most */
+#define TURN_ROOM_PART	12 /* of its own turns a slice keeps a twelfth free for who goes first */
+#define TURN_ROOM_USED	2  /* and half as much as it sees those have the turn */
+#define TURN_ROOM_NS	INT64_C(4000000) /* and so much at once at most */
 #define TURN_ALIVE_NS \
 	UINT64_C(1000000000) /* since the last sign of life, but for a turn that counts */
 
@@ -79,8 +79,8 @@ struct turn_doubt {
 	bool was_in_way;
 	bool is_outlasted; /* there is one */
 	bool is_awaited;   /* the reader's present wish waits for it */
-	bool is_slow; /* a look at its record has taken long: its page is not touched any more */
-	bool is_absent;	   /* room was made for it in vain, and it has had no turn since */
+	bool is_slow;	/* a look at its record has taken long: its page is not touched any more */
+	bool is_absent; /* room was made for it in vain, and it has had no turn since */
 };
 
 struct turn_peer {

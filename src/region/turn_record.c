@@ -25,10 +25,10 @@
 #define ASK_NS	       1000000u /* between two questions whether it has changed */
 #define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
 #define SLOW_NS	       UINT64_C(2000000) /* a look takes some us */
-#define TICK_NS	       20000000u /* a folder's time of change is that coarse */
-#define LIST_ROUNDS    16	 /* of LIST_BYTES each: some hundred names */
+#define TICK_NS	       20000000u	 /* a folder's time of change is that coarse */
+#define LIST_ROUNDS    16		 /* of LIST_BYTES each: some hundred names */
 #define LIST_BYTES     2048
-#define LARGE_BYTES    UINT64_C(65536) /* no record of ours has as many */
+#define LARGE_BYTES    UINT64_C(65536)	      /* no record of ours has as many */
 #define READ_AT_ONCE   16u		      /* records, by one call of the kernel's */
 #define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
 #define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)

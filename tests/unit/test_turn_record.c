@@ -529,8 +529,8 @@ static void a_record_that_was_slow_to_read_is_read_by_its_file(void **state)
 	assert_int_equal(hold(&a), TURN_HELD);
 	assert_int_equal(b.peer_count, 1);
 	b.peers[0].doubt.is_slow = true;
-	assert_int_equal(mprotect((void *)(uintptr_t)b.peer_records[0].at,
-				 sizeof(struct turn_face), PROT_NONE),
+	assert_int_equal(mprotect((void *)(uintptr_t)b.peer_records[0].at, sizeof(struct turn_face),
+				 PROT_NONE),
 		0);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 	assert_int_equal(b.peer_count, 1);

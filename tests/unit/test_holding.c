@@ -417,8 +417,7 @@ static void a_chunk_in_which_something_unnamed_may_lie_is_in_doubt(void **unused
 	for (unsigned way = 0; way < 2; way++) {
 		in_doubt = 0;
 		unnamed = way;
-		assert_int_equal(
-			holding_put(HOLDING_POINTERS, 0x200000, part, charge_since()), 0);
+		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, part, charge_since()), 0);
 		assert_int_equal(holding_enter_chunk(0x200000, unnamed, &is_first), 0);
 		unnamed += way ? 0 : UINT64_C(1) << 32; /* under way, or begun since */
 		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000, &holding), 0);
@@ -470,7 +469,8 @@ int main(void)
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
 		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
 		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),
-		cmocka_unit_test_setup(a_chunk_in_which_something_unnamed_may_lie_is_in_doubt, begin),
+		cmocka_unit_test_setup(
+			a_chunk_in_which_something_unnamed_may_lie_is_in_doubt, begin),
 		cmocka_unit_test_setup(what_is_shared_lets_go_of_the_shared_allocation, begin),
 	};
 

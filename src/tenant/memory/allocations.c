@@ -33,7 +33,8 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 		0)
 		return -1;
 	FAULT("plain: pointer entered");
-	if (!(flags & HOLDING_IN_CHUNK) || holding_enter_chunk(pointer, charge->unnamed, ret_is_charged) == 0)
+	if (!(flags & HOLDING_IN_CHUNK) ||
+		holding_enter_chunk(pointer, charge->unnamed, ret_is_charged) == 0)
 		return 0;
 	if (holding_take(HOLDING_POINTERS, pointer, &holding) != 0)
 		log_debug("a pointer was freed while it was being entered");

@@ -33,7 +33,8 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
-static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants; b: holding_enter_chunk()'s unnamed */
+static struct table
+	chunks; /* key: address / CHUNK_BYTES; a: tenants; b: holding_enter_chunk()'s unnamed */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
 
 static void say_it_stays(void)
@@ -478,8 +479,8 @@ static bool leave_chunk(uint64_t pointer, const struct device *device, bool *ret
 
 	if (!place.entry || --place.entry->a > 0)
 		return false;
-	*ret_is_known = (uint32_t)place.entry->b == 0 &&
-			place.entry->b == charge_unnamed_since(device);
+	*ret_is_known =
+		(uint32_t)place.entry->b == 0 && place.entry->b == charge_unnamed_since(device);
 	table_remove(&place);
 	return true;
 }
@@ -511,8 +512,7 @@ static void give_back(uint64_t key, const struct holding *h, enum end how)
 		reconcile_look_again(state_device(h->device));
 	}
 	if (bytes && how == END_SEEN && !is_known)
-		reconcile_doubt_chunk(
-			state_device(h->device), bytes, (enum charge_kind)h->kind);
+		reconcile_doubt_chunk(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	else if (bytes && how != END_UNSEEN)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	else if (bytes)

@@ -124,7 +124,7 @@ static void read_path(const char *from, char ret_path[REGION_PATH_BYTES])
 	ret_path[REGION_PATH_BYTES - 1] = '\0';
 }
 
-int shared_find_file(int fd, struct shared_file *ret_file)
+static int find_file(int fd, struct shared_file *ret_file)
 {
 	struct shared_file file = {.path = {0}};
 	struct file_identity id;
@@ -146,7 +146,7 @@ int shared_find_file(int fd, struct shared_file *ret_file)
 static int set_file(const struct region *region, struct region_shared *j, uint64_t mark, int fd)
 {
 	struct shared_file file;
-	int r = shared_find_file(fd, &file);
+	int r = find_file(fd, &file);
 
 	if (r < 0)
 		return r;

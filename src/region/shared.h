@@ -79,7 +79,6 @@ struct shared_file {
 	uint64_t device, inode;
 	char path[REGION_PATH_BYTES];
 };
-int shared_find_file(int fd, struct shared_file *ret_file) MUST_CHECK;
 
 /*
  * Opens it anew, under a path that another process may have written: only what it is harmless to open, a regular

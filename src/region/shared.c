@@ -124,7 +124,7 @@ static void read_path(const char *from, char ret_path[REGION_PATH_BYTES])
 	ret_path[REGION_PATH_BYTES - 1] = '\0';
 }
 
-int shared_find_file(int fd, struct shared_file *ret_file)
+static int find_file(int fd, struct shared_file *ret_file)
 {
 	struct shared_file file = {.path = {0}};
 	struct file_identity id;
@@ -146,7 +146,7 @@ int shared_find_file(int fd, struct shared_file *ret_file)
 static int set_file(const struct region *region, struct region_shared *j, uint64_t mark, int fd)
 {
 	struct shared_file file;
-	int r = shared_find_file(fd, &file);
+	int r = find_file(fd, &file);
 
 	if (r < 0)
 		return r;
@@ -284,6 +284,24 @@ int shared_grow(const struct region *region, unsigned slot, unsigned shared, uin
 		region->file, slot, ledger_shared_device(word), units, j, word + (units << 32));
 	unlock_all(fd);
 	return 0;
+}
+
+int shared_shrink(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
+{
+	struct region_shared *j = shared_at(region, shared);
+	int fd, r = lock_all(region, &fd);
+	uint64_t word;
+
+	if (r < 0)
+		return r;
+	word = atomic_load(&j->word);
+	if (units <= ledger_shared_units(word))
+		ledger_move_from_shared(region->file, slot, ledger_shared_device(word), units, j,
+			word - (units << 32));
+	else
+		r = -EINVAL;
+	unlock_all(fd);
+	return r;
 }
 
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int file)

@@ -42,6 +42,10 @@ int shared_make(const struct region *region, const struct shared_memory *memory,
 int shared_grow(
 	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
 
+/* So many of its units are the slot's again, which holds it. -EINVAL: it has not as many. */
+int shared_shrink(
+	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
+
 /* Descriptors keep the shared allocation from now on, too. */
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int fd) MUST_CHECK;
 
@@ -75,7 +79,6 @@ struct shared_file {
 	uint64_t device, inode;
 	char path[REGION_PATH_BYTES];
 };
-int shared_find_file(int fd, struct shared_file *ret_file) MUST_CHECK;
 
 /*
  * Opens it anew, under a path that another process may have written: only what it is harmless to open, a regular

@@ -9,7 +9,6 @@
 #include "tenant/memory/context_calls.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
-#include "tenant/memory/exports.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/holding.h"
@@ -50,7 +49,6 @@ static const struct part parts[] = {
 	PART(context_calls),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
-	PART(exports, .collect = exports_collect),
 	PART(everywhere),
 	PART(gate, .context_made = gate_context_made, .context_ends = gate_context_ends,
 		.context_ended = gate_context_ended),

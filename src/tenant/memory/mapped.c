@@ -16,7 +16,6 @@
 #include "base/mark.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
-#include "tenant/memory/exports.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 
@@ -346,11 +345,13 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 		is_known = end_shared(export->shared, fd, key);
 	else if (export->is_shared)
 		ipc_let_go(export->shared, false);
-	else if (!reference->serial || (is_made && fd >= 0 && exports_keep(reference, fd)))
-		return true;
-	else {
+	else if (reference->serial) {
+		/* What finds no place in the region may outlive this process, and nobody would be charged for it. */
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
-		is_known = !is_made || fd < 0;
+		if (is_made && fd >= 0)
+			log_info("the region has no place for exported memory, so it is not "
+				 "exported");
+		return !is_made || fd < 0;
 	}
 	if (!is_known)
 		log_error("a descriptor cannot be marked, so memory is not exported");
@@ -375,8 +376,6 @@ void mapped_imports_leave(bool is_entered)
 static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
 	uint64_t since, bool *ret_is_new)
 {
-	/* The handle may have been another memory's until now, which only a descriptor kept. */
-	exports_collect(NULL);
 	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new) == 0)
 		return CUDA_SUCCESS;
 	log_error("no memory for our own tables, so an import is refused");

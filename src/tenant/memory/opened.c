@@ -26,12 +26,25 @@ void opened_undo(const struct opening *opening)
 		ipc_let_go(opening->shared, false);
 }
 
+/* Where the memory lies: it may be opened in a context of another device. */
+static CUresult find_device(CUdeviceptr pointer, struct device **ret_device)
+{
+	int ordinal = -1;
+
+	if (!cuda.cuPointerGetAttribute ||
+		cuda.cuPointerGetAttribute(
+			&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) != CUDA_SUCCESS ||
+		ordinal < 0 || state_meet_device(ordinal, ret_device) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
 /* Charges what another slice made, whose size is known only now. */
 static CUresult charge_foreign(CUdeviceptr pointer, struct charge *charge)
 {
 	struct device *device;
 	size_t bytes = 0;
-	CUresult r = state_current_device(&device);
+	CUresult r = find_device(pointer, &device);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemGetAddressRange_v2

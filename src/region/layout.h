@@ -228,7 +228,8 @@ struct region_compute {
 	_Atomic uint64_t full_ns; /* when the ceiling was last seen to grow no more; 0: never */
 	_Atomic uint64_t
 		overrun; /* of work that ran on when its turn was over; see policy/overrun.h */
-	uint64_t unused[2];
+	/* Which pauses are doubted, and whether work was found to be hidden (policy/doubt.h). */
+	_Atomic uint64_t doubted, suspected;
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 	struct region_turn turn;
 };

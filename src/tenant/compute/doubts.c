@@ -1,58 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pauses of streams are doubted. */
+/* Which pauses of streams are doubted: the slice's words. */
 #include "tenant/compute/doubts.h"
 
 #include "base/bits.h"
 
 /*
- * After a pause that is doubted each piece of work is measured for so many times as long as the pause, which is as much as it
- * may have hidden; a launch costs 1.7 us more then (H200). Once that has shown work to be hidden, the next pauses are all doubted.
+ * All accesses are relaxed: a word is complete in itself, and nothing else is read because of it. Who changes one begins again
+ * where another was faster, so that no change is lost, and a moment never comes sooner by one. A word that is seen too old is
+ * that of before the other's pause.
  */
-#define DOUBTED_TIMES	   16
-#define DOUBTED_WHEN_SHOWN 32 /* twice as many each time */
-#define DOUBTED_AGAIN	   7
-
-void doubts_note_hidden(struct doubts *doubts)
+static uint64_t get(const _Atomic uint64_t *word)
 {
-	/* Found out anew, by chance. */
-	if (!doubts->pauses && doubts->times < DOUBTED_AGAIN)
-		doubts->times++;
-	doubts->pauses = DOUBTED_WHEN_SHOWN << doubts->times;
+	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/*
- * One of each DOUBTED in a row, and nobody can foresee which. Were each drawn by itself, a program would be lucky now and then,
- * and hide work for as long as it is judged.
- */
-static bool draw_lot(struct doubts *doubts, uint64_t now_ns)
+static bool set(_Atomic uint64_t *word, uint64_t *seen, uint64_t to)
 {
-	bool is_doubted;
-
-	if (!doubts->drawn)
-		doubts->lot = (uint32_t)(hash_u64(now_ns) % DOUBTED);
-	is_doubted = doubts->drawn == doubts->lot;
-	doubts->drawn = (doubts->drawn + 1) % DOUBTED;
-	return is_doubted;
+	return atomic_compare_exchange_weak_explicit(
+		word, seen, to, memory_order_relaxed, memory_order_relaxed);
 }
 
-bool doubts_draw(struct doubts *doubts, uint64_t since_ns, uint64_t now_ns)
+void doubts_note_hidden(struct region_compute *books, uint64_t hidden_ns, uint64_t now_ns)
 {
-	if (!draw_lot(doubts, now_ns))
-		return false;
-	doubts->until_ns = now_ns + DOUBTED_TIMES * (now_ns - since_ns);
-	return true;
+	uint64_t seen = get(&books->suspected);
+
+	while (!set(&books->suspected, &seen, doubt_note_hidden(seen, hidden_ns, now_ns)))
+		;
 }
 
-bool doubts_end_pause(struct doubts *doubts, bool is_estimated, uint64_t since_ns, uint64_t now_ns,
-	uint64_t *ret_until_ns)
+bool doubts_are_all(const struct region_compute *books, uint64_t now_ns)
 {
-	bool is_doubted = (is_estimated && doubts_draw(doubts, since_ns, now_ns)) ||
-			  doubts->pauses || now_ns < doubts->until_ns;
+	return doubt_is_suspected(get(&books->suspected), now_ns);
+}
+
+bool doubts_draw(struct region_compute *books, uint64_t since_ns, uint64_t now_ns)
+{
+	bool is_drawn, are_all = doubts_are_all(books, now_ns);
+	uint64_t seen = get(&books->doubted), random = hash_u64(now_ns);
+
+	while (!set(&books->doubted, &seen,
+		doubt_draw(seen, are_all, since_ns, now_ns, random, &is_drawn)))
+		;
+	return is_drawn;
+}
+
+bool doubts_end_pause(struct region_compute *books, bool is_estimated, uint64_t since_ns,
+	uint64_t now_ns, uint64_t *ret_until_ns)
+{
+	bool is_drawn = is_estimated && doubts_draw(books, since_ns, now_ns);
+	uint64_t doubted_ns = doubt_until_ns(get(&books->doubted), now_ns);
 	/* At a stream's beginning: until its first pause. */
 	uint64_t until_ns = now_ns + DOUBTED_TIMES * (now_ns - since_ns);
 
-	/* A stream's beginning is none of these. */
-	doubts->pauses -= doubts->pauses && since_ns;
-	*ret_until_ns = until_ns < doubts->until_ns ? doubts->until_ns : until_ns;
-	return is_doubted;
+	*ret_until_ns = until_ns < doubted_ns ? doubted_ns : until_ns;
+	return is_drawn || doubted_ns || doubts_are_all(books, now_ns);
 }

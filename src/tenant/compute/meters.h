@@ -10,7 +10,6 @@
 
 #include "base/lock.h"
 #include "tenant/compute/credit.h"
-#include "tenant/compute/doubts.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/span.h"
 #include "tenant/compute/streams.h"
@@ -36,7 +35,6 @@ struct meter {
 	struct meter_counts counts;
 	struct credit credit;
 	struct spans spans;
-	struct doubts doubts;
 	uint64_t since_ns; /* as said in the region */
 	uint32_t waits;	   /* of threads for the device, under way */
 	struct limits limits;

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "region/busy.h"
+#include "tenant/compute/doubts.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/overruns.h"
 
@@ -97,7 +98,7 @@ int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, 
 	return (int64_t)fresh;
 }
 
-bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
+uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
 	uint64_t took = span->end_ns - span->start_ns, elapsed, fresh;
@@ -117,7 +118,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
 	is_hidden = span->is_measured && !m->spans.interrupted &&
 		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count) &&
-		    span->expected_ns < METER_BATCH_NS;
+		    span->expected_ns < METER_BATCH_NS && took > span->expected_ns;
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
@@ -125,10 +126,10 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
 	/* What is found out by chance stands for as much that is not. */
 	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
-		is_hidden && !m->doubts.pauses ? DOUBTED : 1, now_ns);
+		is_hidden && !doubts_are_all(m->books, now_ns) ? DOUBTED : 1, now_ns);
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(
 		&m->books->lent_ns, credit_lent_ns(m, fresh), memory_order_relaxed);
 	FAULT("meter: partly charged");
-	return is_hidden;
+	return is_hidden ? took - span->expected_ns : 0;
 }

@@ -37,10 +37,10 @@ struct spans {
 struct meter;
 
 /*
- * Charges a span that is over, with the meter's lock. True where one piece of work took so much longer than estimated
- * that a program which hides that would gain by it.
+ * Charges a span that is over, with the meter's lock. Returns by how much one piece of work took longer than estimated,
+ * where a program which hides that would gain by it; else 0.
  */
-bool span_charge(struct meter *meter, const struct span *span, uint64_t now_ns);
+uint64_t span_charge(struct meter *meter, const struct span *span, uint64_t now_ns);
 
 /*
  * Charges a part of a span that is not over: so much, which is the slice's debt, and does not keep this process from

@@ -131,8 +131,10 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 
 static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
-	if (span_charge(s->meter, span, now_ns))
-		doubts_note_hidden(&s->meter->doubts);
+	uint64_t hidden_ns = span_charge(s->meter, span, now_ns);
+
+	if (hidden_ns)
+		doubts_note_hidden(s->meter->books, hidden_ns, now_ns);
 }
 
 static void end_batch(struct stream_state *s)
@@ -412,7 +414,7 @@ static bool is_estimated(const struct stream_state *s)
 static void doubt(struct stream_state *s, uint64_t now_ns)
 {
 	bool is_doubted = doubts_end_pause(
-		&s->meter->doubts, is_estimated(s), s->last_ns, now_ns, &s->doubted_until_ns);
+		s->meter->books, is_estimated(s), s->last_ns, now_ns, &s->doubted_until_ns);
 
 	s->single_count = is_doubted ? UINT32_MAX : 1;
 }
@@ -420,7 +422,7 @@ static void doubt(struct stream_state *s, uint64_t now_ns)
 void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
 {
 	if (is_estimated(s))
-		(void)doubts_draw(&s->meter->doubts, s->last_ns, now_ns);
+		(void)doubts_draw(s->meter->books, s->last_ns, now_ns);
 	stream_state_break(s, now_ns);
 }
 

@@ -36,5 +36,5 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return hostile_main(argv, &(struct hostile){.quota_bytes = 3 * GIB, .attack = attack});
+	return hostile_main(argv, &(struct hostile){.quota_bytes = 3 * GIB, .is_slow_only = true, .attack = attack});
 }

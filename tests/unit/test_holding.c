@@ -88,19 +88,6 @@ void reconcile_doubt(struct device *of, uint64_t bytes, enum charge_kind kind)
 	given_back += bytes;
 }
 
-static uint64_t unnamed, in_doubt;
-
-uint64_t charge_unnamed_since(const struct device *of)
-{
-	(void)of;
-	return unnamed;
-}
-
-void reconcile_doubt_chunk(struct device *of, uint64_t bytes, enum charge_kind kind)
-{
-	in_doubt += bytes;
-}
-
 static int begin(void **unused)
 {
 	holding_reset_after_fork();
@@ -397,7 +384,7 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(
 			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000 + i, 0, &is_first), 0);
+		assert_int_equal(holding_enter_chunk(0x200000 + i, &is_first), 0);
 		assert_int_equal(is_first, i == 0);
 	}
 	for (uint64_t i = 0; i < 3; i++) {
@@ -406,26 +393,6 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 		holding_give_back(0x200000 + i, &holding);
 	}
 	assert_int_equal(given_back, CHUNK_BYTES);
-}
-
-static void a_chunk_in_which_something_unnamed_may_lie_is_in_doubt(void **unused)
-{
-	struct holding part = units(0, 1), holding;
-	bool is_first;
-
-	part.flags = HOLDING_IN_CHUNK;
-	for (unsigned way = 0; way < 2; way++) {
-		in_doubt = 0;
-		unnamed = way;
-		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000, unnamed, &is_first), 0);
-		unnamed += way ? 0 : UINT64_C(1) << 32; /* under way, or begun since */
-		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000, &holding), 0);
-		holding_give_back(0x200000, &holding);
-		assert_int_equal(given_back, 0);
-		assert_int_equal(in_doubt, CHUNK_BYTES);
-	}
-	unnamed = 0;
 }
 
 static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
@@ -469,8 +436,6 @@ int main(void)
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
 		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
 		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),
-		cmocka_unit_test_setup(
-			a_chunk_in_which_something_unnamed_may_lie_is_in_doubt, begin),
 		cmocka_unit_test_setup(what_is_shared_lets_go_of_the_shared_allocation, begin),
 	};
 

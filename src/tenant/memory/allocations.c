@@ -33,8 +33,7 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 		0)
 		return -1;
 	FAULT("plain: pointer entered");
-	if (!(flags & HOLDING_IN_CHUNK) ||
-		holding_enter_chunk(pointer, charge->unnamed, ret_is_charged) == 0)
+	if (!(flags & HOLDING_IN_CHUNK) || holding_enter_chunk(pointer, ret_is_charged) == 0)
 		return 0;
 	if (holding_take(HOLDING_POINTERS, pointer, &holding) != 0)
 		log_debug("a pointer was freed while it was being entered");
@@ -93,7 +92,7 @@ CUresult allocations_keep_pitched(
 	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
 {
 	struct device *device = charge->device;
-	uint64_t since = charge->since, unnamed = charge->unnamed;
+	uint64_t since = charge->since;
 	CUresult r;
 
 	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
@@ -104,7 +103,6 @@ CUresult allocations_keep_pitched(
 			return r;
 		}
 		charge->since = since;
-		charge->unnamed = unnamed;
 	}
 	return allocations_keep(pointer, taken, charge);
 }

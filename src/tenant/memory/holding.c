@@ -33,8 +33,7 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
-static struct table
-	chunks; /* key: address / CHUNK_BYTES; a: tenants; b: holding_enter_chunk()'s unnamed */
+static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
 
 static void say_it_stays(void)
@@ -50,19 +49,13 @@ void holding_keep(const struct holding *holding)
 			(enum charge_kind)holding->kind);
 }
 
-/* How memory has ended. */
-enum end {
-	END_SEEN,    /* it has just come back */
-	END_UNSEEN,  /* the driver gave it back unseen, as its key is new memory's */
-	END_CONTEXT, /* and all of its context has */
-};
-static void give_back(uint64_t key, const struct holding *h, enum end how);
+static void give_back(uint64_t key, const struct holding *h, bool is_seen);
 
 /* The last reference is gone. */
-static void end_last(uint64_t key, const struct holding *holding, enum end how)
+static void end_last(uint64_t key, const struct holding *holding, bool is_seen)
 {
 	if (!(holding->flags & HOLDING_MAY_STAY)) {
-		give_back(key, holding, how);
+		give_back(key, holding, is_seen);
 		return;
 	}
 	log_info("memory that a descriptor may keep stays counted until the process ends");
@@ -129,7 +122,7 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
 	else
-		end_last(key, gone, END_UNSEEN);
+		end_last(key, gone, false);
 }
 
 int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
@@ -331,7 +324,7 @@ static bool end_call(
 	}
 	table_leave(&place);
 	if (gone.serial)
-		end_last(key, &gone, END_SEEN);
+		end_last(key, &gone, true);
 	return is_there;
 }
 
@@ -405,7 +398,7 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 		return;
 	FAULT("holding: the driver was called");
 	if (end->is_last && is_ended) {
-		end_last(end->key, &holding, END_SEEN);
+		end_last(end->key, &holding, true);
 	} else if (end->is_last) {
 		holding.references = 1;
 		holding_put_back(end->in, end->key, &holding);
@@ -424,9 +417,8 @@ void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
 		holding_end_done(&end, true);
 }
 
-static void end_all(enum holding_table in,
-	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what,
-	enum end how)
+void holding_end_all(enum holding_table in,
+	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
@@ -435,14 +427,8 @@ static void end_all(enum holding_table in,
 		if (entry.holding.pins)
 			say_it_stays();
 		else
-			end_last(entry.key, &entry.holding, how);
+			end_last(entry.key, &entry.holding, true);
 	}
-}
-
-void holding_end_all(enum holding_table in,
-	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
-{
-	end_all(in, is_wanted, what, END_SEEN);
 }
 
 bool holding_change(
@@ -460,34 +446,29 @@ bool holding_change(
 	return true;
 }
 
-int holding_enter_chunk(uint64_t pointer, uint64_t unnamed, bool *ret_is_first)
+int holding_enter_chunk(uint64_t pointer, bool *ret_is_first)
 {
 	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, true);
 
 	if (!place.entry)
 		return -ENOMEM;
 	*ret_is_first = ++place.entry->a == 1;
-	if (*ret_is_first)
-		place.entry->b = unnamed;
 	return 0;
 }
 
-/* False where others have a part in it. *ret_is_known: nothing can lie in it that nobody names. */
-static bool leave_chunk(uint64_t pointer, const struct device *device, bool *ret_is_known)
+static bool leave_chunk(uint64_t pointer)
 {
 	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
 
 	if (!place.entry || --place.entry->a > 0)
 		return false;
-	*ret_is_known =
-		(uint32_t)place.entry->b == 0 && place.entry->b == charge_unnamed_since(device);
 	table_remove(&place);
 	return true;
 }
 
-static void give_back(uint64_t key, const struct holding *h, enum end how)
+/* is_seen: it has just come back; else the driver gave it back unseen, as its key is new memory's. */
+static void give_back(uint64_t key, const struct holding *h, bool is_seen)
 {
-	bool is_known = true;
 	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
 
 	if (h->flags & HOLDING_POOLED)
@@ -501,7 +482,7 @@ static void give_back(uint64_t key, const struct holding *h, enum end how)
 		bytes = 0;
 	}
 	if (h->flags & HOLDING_IN_CHUNK) {
-		if (!leave_chunk(key, state_device(h->device), &is_known))
+		if (!leave_chunk(key))
 			return;
 		bytes = CHUNK_BYTES;
 	}
@@ -511,9 +492,7 @@ static void give_back(uint64_t key, const struct holding *h, enum end how)
 		/* What could not be told from it until now can be. */
 		reconcile_look_again(state_device(h->device));
 	}
-	if (bytes && how == END_SEEN && !is_known)
-		reconcile_doubt_chunk(state_device(h->device), bytes, (enum charge_kind)h->kind);
-	else if (bytes && how != END_UNSEEN)
+	if (bytes && is_seen)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	else if (bytes)
 		reconcile_doubt(state_device(h->device), bytes, (enum charge_kind)h->kind);
@@ -523,7 +502,7 @@ static void give_back(uint64_t key, const struct holding *h, enum end how)
 
 void holding_give_back(uint64_t key, const struct holding *h)
 {
-	give_back(key, h, END_SEEN);
+	give_back(key, h, true);
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
@@ -595,9 +574,9 @@ void holding_life_ended(struct device *device, uint64_t life)
 
 	(void)device;
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
-		end_all(i, is_of_life, life, END_CONTEXT);
+		holding_end_all(i, is_of_life, life);
 	while (life && aside_take_next(life, &cursor, &entry) == 0)
-		end_last(entry.key, &entry.holding, END_UNSEEN);
+		end_last(entry.key, &entry.holding, false);
 }
 
 void holding_reset_after_fork(void)

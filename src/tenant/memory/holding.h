@@ -159,11 +159,8 @@ typedef void holding_change_fn(struct holding *holding, void *context);
 bool holding_change(enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change,
 	void *context);
 
-/*
- * One more tenant of the pointer's chunk; *ret_is_first says whether it has the charge. unnamed: charge_unnamed_since() before the
- * driver gave it. -ENOMEM.
- */
-int holding_enter_chunk(uint64_t pointer, uint64_t unnamed, bool *ret_is_first) MUST_CHECK;
+/* One more or less tenant of the pointer's chunk; *ret_is_first says whether it has the charge. -ENOMEM. */
+int holding_enter_chunk(uint64_t pointer, bool *ret_is_first) MUST_CHECK;
 
 /*
  * Makes the charge a shared allocation, if it is not one yet, which flags are set for. False where that

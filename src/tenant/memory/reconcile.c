@@ -42,7 +42,6 @@ struct account {
 	_Atomic uint64_t next_owed_ns; /* later where comparisons were spoiled */
 	uint64_t next_alone_ns;	       /* until then a measuring that others spoil waits briefly */
 	bool was_less;		       /* by the last comparison */
-	uint64_t doubted_bytes;	       /* since a comparison was last owed for them */
 	_Atomic unsigned doubts;       /* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
 	struct finding_misses misses; /* is_payable() has no lock */
@@ -530,42 +529,22 @@ bool reconcile_is_shown(
 	return is_shown;
 }
 
-/* Owes a comparison where so much is in doubt since the last one was. */
-static void doubt_bytes(
-	struct device *device, uint64_t bytes, enum charge_kind kind, uint64_t step_bytes)
+void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
 	struct account *t = &accounts[device->ordinal];
 	CHARGE_SCOPE();
 
 	/* Without a figure there was no comparison, and there will be none. */
-	if (finding_is_blind(&t->misses)) {
+	if (finding_is_blind(&t->misses) || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS)) {
 		charge_give_back(device, bytes, kind);
 		return;
 	}
-	/* Who has the lock for so long has left a comparison in the middle: it stays charged as it is. */
-	if (!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
-		return;
 	ledger_note(state.region.file, state.slot, device->entry, kind, -(int64_t)bytes);
 	ledger_note(
 		state.region.file, state.slot, device->entry, CHARGE_UNATTRIBUTED, (int64_t)bytes);
 	atomic_fetch_add(&t->unattributed_bytes, bytes);
-	t->is_careful = true;
-	t->doubted_bytes += bytes;
-	if (t->doubted_bytes >= step_bytes) {
-		t->doubted_bytes = 0;
-		owe(t);
-	}
+	owe(t);
 	lock_leave(&t->lock);
-}
-
-void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
-{
-	doubt_bytes(device, bytes, kind, 0);
-}
-
-void reconcile_doubt_chunk(struct device *device, uint64_t bytes, enum charge_kind kind)
-{
-	doubt_bytes(device, bytes, kind, DOUBT_STEP_BYTES);
 }
 
 void reconcile_look_again(const struct device *device)

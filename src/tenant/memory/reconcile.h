@@ -98,13 +98,6 @@ bool reconcile_is_shown(struct device *device, const struct charge *charge,
  */
 void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind);
 
-/*
- * The same of a chunk whose last known tenant is gone, and in which a module's variable may lie, or whatever else nobody names.
- * A comparison is owed for each DOUBT_STEP_BYTES of them.
- */
-#define DOUBT_STEP_BYTES UINT64_C(0x1000000)
-void reconcile_doubt_chunk(struct device *device, uint64_t bytes, enum charge_kind kind);
-
 /* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
 

@@ -139,19 +139,6 @@ void ledger_move_to_shared(struct region_file *file, unsigned slot, unsigned dev
 	atomic_fetch_sub(mine, units);
 }
 
-void ledger_move_from_shared(struct region_file *file, unsigned slot, unsigned device,
-	uint64_t units, struct region_shared *shared, uint64_t word)
-{
-	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
-
-	atomic_fetch_add(mine, units);
-	FAULT("shared: on its way back");
-	lower(&file->own.devices[device].total, 0);
-	atomic_store(&shared->word, word);
-	FAULT("shared: moved back");
-	atomic_fetch_add(mine, held_word(units) - units);
-}
-
 void ledger_end_shared(struct region_file *file, unsigned slot, struct region_shared *shared)
 {
 	uint64_t word = atomic_load(&shared->word), units = ledger_shared_units(word);

@@ -286,24 +286,6 @@ int shared_grow(const struct region *region, unsigned slot, unsigned shared, uin
 	return 0;
 }
 
-int shared_shrink(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
-{
-	struct region_shared *j = shared_at(region, shared);
-	int fd, r = lock_all(region, &fd);
-	uint64_t word;
-
-	if (r < 0)
-		return r;
-	word = atomic_load(&j->word);
-	if (units <= ledger_shared_units(word))
-		ledger_move_from_shared(region->file, slot, ledger_shared_device(word), units, j,
-			word - (units << 32));
-	else
-		r = -EINVAL;
-	unlock_all(fd);
-	return r;
-}
-
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int file)
 {
 	int fd, r = lock_all(region, &fd);

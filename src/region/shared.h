@@ -42,10 +42,6 @@ int shared_make(const struct region *region, const struct shared_memory *memory,
 int shared_grow(
 	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
 
-/* So many of its units are the slot's again, which holds it. -EINVAL: it has not as many. */
-int shared_shrink(
-	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
-
 /* Descriptors keep the shared allocation from now on, too. */
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int fd) MUST_CHECK;
 

@@ -2,7 +2,6 @@
 /* Shared allocations: charged once, from the first sharing until the last holder lets go. */
 #include "region/shared.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,12 +82,6 @@ static void it_grows_and_its_key_can_be_taken_away(void **state)
 	assert_int_equal(shared_grow(&p.region[0], p.slot[0], shared, 30), 0);
 	assert_int_equal(used(&p), 100);
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 60);
-	/* What was reserved in vain comes back, and no more than there is. */
-	assert_int_equal(shared_shrink(&p.region[0], p.slot[0], shared, 41), -EINVAL);
-	assert_int_equal(shared_shrink(&p.region[0], p.slot[0], shared, 30), 0);
-	assert_int_equal(used(&p), 100);
-	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 90);
-	assert_int_equal(shared_grow(&p.region[0], p.slot[0], shared, 30), 0);
 	shared_retire(&p.region[0], shared);
 	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
 	shared_let_go(&p.region[0], p.slot[0], shared);

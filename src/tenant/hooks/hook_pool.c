@@ -108,8 +108,6 @@ static CUresult allocate_from(struct pool *pool, CUmemoryPool handle, const stru
 		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, handle, c->stream);
 	if (r == CUDA_SUCCESS)
 		pools_keep(pool, charge);
-	else
-		pools_cancel(charge);
 	pools_end(pool);
 	if (r != CUDA_SUCCESS)
 		return place_beyond(c, r, charge, ret_pointer);

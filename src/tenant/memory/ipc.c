@@ -95,48 +95,21 @@ bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 	return true;
 }
 
-bool ipc_reserve(unsigned shared, uint64_t bytes)
+void ipc_grow(unsigned shared, uint64_t bytes)
 {
 	uint64_t units = ledger_units(bytes);
 	struct part *p = &parts[shared];
-	unsigned left = MARK_TRIES;
-	int saved_errno = errno, r;
+	int saved_errno = errno;
+	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
 
+	/* What cannot be moved stays charged to this process. */
 	add_to_sum(p, units);
-	do
-		r = shared_grow(&state.region, state.slot, shared, units);
-	while (r == -EBUSY && --left > 0);
-	if (r == 0)
+	if (shared_grow(&state.region, state.slot, shared, units) == 0)
 		p->units += (uint32_t)units;
 	else
 		add_to_sum(p, -units);
 	errno = saved_errno;
-	return r == 0;
-}
-
-bool ipc_return(unsigned shared, uint64_t bytes)
-{
-	uint64_t units = ledger_units(bytes);
-	struct part *p = &parts[shared];
-	int saved_errno = errno, r;
-	LOCK_SCOPE(&parts_lock);
-
-	r = shared_shrink(&state.region, state.slot, shared, units);
-	if (r == 0) {
-		p->units -= (uint32_t)units;
-		add_to_sum(p, -units);
-	}
-	errno = saved_errno;
-	return r == 0;
-}
-
-void ipc_grow(unsigned shared, uint64_t bytes)
-{
-	CHARGE_SCOPE();
-
-	if (!ipc_reserve(shared, bytes))
-		log_warn("what a pool has grown by stays charged to this process");
 }
 
 uint32_t ipc_steps(unsigned shared)

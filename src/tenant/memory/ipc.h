@@ -35,13 +35,6 @@ bool ipc_make(const struct ipc_memory *memory, unsigned *ret_shared) MUST_CHECK;
 /* Moves more that was charged to this process, and that NVML shows for it, to a shared allocation that it made. */
 void ipc_grow(unsigned shared, uint64_t bytes);
 
-/*
- * Moves what is reserved there before the driver is asked, so that it stays charged where this process dies with the memory. False:
- * it stays this process's. And what was not taken comes back; false: it stays there.
- */
-bool ipc_reserve(unsigned shared, uint64_t bytes) MUST_CHECK;
-bool ipc_return(unsigned shared, uint64_t bytes) MUST_CHECK;
-
 /* How large it is, in steps of a mark (base/mark.h). */
 uint32_t ipc_steps(unsigned shared);
 

@@ -23,7 +23,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
-#include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/deferred_free.h"
@@ -35,9 +34,6 @@
 
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
-
-/* Longest wait for allocations under way in other threads. */
-#define SHARE_WAIT_NS UINT64_C(1000000000)
 
 /* Longest wait for a launch or a trim in another thread. */
 #define STILL_WAIT_NS 50000000u
@@ -136,27 +132,6 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 }
 
 /*
- * Of what was reserved in the pool's shared allocation so much is taken and stays there, and the rest is this process's again, to be
- * given back. Returns what was taken of it.
- */
-static int64_t settle(struct charge *charge, uint64_t taken_bytes)
-{
-	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
-	uint64_t stays = taken_bytes < bytes ? taken_bytes : bytes, taken = stays;
-
-	if (!charge->shared)
-		return 0;
-	if (stays < bytes && !ipc_return(charge->shared - 1, bytes - stays))
-		stays = bytes;
-	FAULT("pool: settled");
-	ledger_note(
-		state.region.file, state.slot, charge->device->entry, charge->kind, (int64_t)stays);
-	charge->units = (uint32_t)((bytes - stays) / REGION_UNIT_BYTES);
-	charge->shared = 0;
-	return (int64_t)taken;
-}
-
-/*
  * Reads the pool and books the change; what charge has reserved is part of the growth, or goes back. The question to the
  * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
  * uses a handle that is being destroyed. So is the booking: another thread that finds its growth in this reading gives
@@ -164,7 +139,8 @@ static int64_t settle(struct charge *charge, uint64_t taken_bytes)
  */
 static void update_charge(struct pool *p, struct charge *charge)
 {
-	int64_t change, more;
+	uint32_t shared;
+	int64_t change;
 
 	if (!p->device)
 		return;
@@ -174,14 +150,13 @@ static void update_charge(struct pool *p, struct charge *charge)
 	/* both pair with is_as_read(): who has seen none of it sees this number unchanged */
 	atomic_fetch_add(&p->changes, 1);
 	change = read_change(p, charge);
-	more = change - settle(charge, change > 0 ? (uint64_t)change : 0);
-	charge_commit(charge, more);
-	/* Before another thread, whose growth this may be, gives back what it has reserved there. */
-	if (more > 0 && p->shared)
-		ipc_grow(p->shared - 1, (uint64_t)more);
+	shared = p->shared;
+	charge_commit(charge, change);
 	atomic_fetch_add(&p->changes, 1);
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
+	if (change > 0 && shared)
+		ipc_grow(shared - 1, (uint64_t)change);
 }
 
 /*
@@ -424,29 +399,6 @@ static void wait_for_frees(CUstream stream)
 	exchange_mode(mode);
 }
 
-/* What a pool that others import grows by is in its shared allocation before the driver has it. */
-static CUresult reserve(struct pool *p, uint64_t growth, struct charge *ret_charge)
-{
-	CUresult r = charge_reserve(p->device, growth, p->kind, ret_charge);
-	uint32_t shared;
-
-	/* The driver exports none that the program has not made. */
-	if (r != CUDA_SUCCESS || !p->may_end)
-		return r;
-	lock_enter(&p->lock);
-	shared = p->shared;
-	lock_leave(&p->lock);
-	if (!shared)
-		return r;
-	if (!ipc_reserve(shared - 1, (uint64_t)ret_charge->units * REGION_UNIT_BYTES)) {
-		charge_undo(ret_charge);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	ret_charge->shared = shared;
-	FAULT("pool: reserved for all");
-	return CUDA_SUCCESS;
-}
-
 CUresult pools_reserve(
 	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge)
 {
@@ -455,26 +407,20 @@ CUresult pools_reserve(
 
 	if (!pool->device)
 		return CUDA_SUCCESS;
-	r = reserve(pool, growth, ret_charge);
+	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
 	/* relaxed: a hint; graphs free as they run, unannounced */
 	if (r == CUDA_SUCCESS ||
 		(!pool_is_of_graphs(pool) && !deferred_free_is_any() &&
 			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
 		return r;
 	wait_for_frees(stream);
-	return reserve(pool, growth, ret_charge);
-}
-
-void pools_cancel(struct charge *charge)
-{
-	(void)settle(charge, 0);
-	charge_undo(charge);
+	return charge_reserve(pool->device, growth, pool->kind, ret_charge);
 }
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
 	if (LIKELY(charge->device && is_as_read(pool)))
-		pools_cancel(charge);
+		charge_undo(charge);
 	else
 		update_charge(pool, charge);
 }
@@ -563,12 +509,15 @@ static bool share_again(unsigned shared, int fd, uint64_t key)
 	return set_mark(fd, id) && (known || ipc_set_mark(shared, id, fd));
 }
 
-static bool share(struct pool *p, int fd, uint64_t key)
+bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
+	struct pool *p = pool_list_find_anywhere(handle);
 	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd};
 	unsigned shared;
-	LOCK_SCOPE(&p->lock);
 
+	if (!p || !p->device)
+		return p != NULL;
+	LOCK_SCOPE(&p->lock);
 	if (p->shared)
 		return share_again(p->shared - 1, fd, key);
 	if (fd >= 0) {
@@ -583,26 +532,6 @@ static bool share(struct pool *p, int fd, uint64_t key)
 	p->shared = shared + 1;
 	p->shown_bytes = p->held_bytes;
 	return true;
-}
-
-/* What is being allocated was reserved before the pool was shared, so others are to get the pool afterwards. */
-static bool are_allocations_over(const struct pool *p)
-{
-	uint64_t deadline = clock_now_ns() + SHARE_WAIT_NS;
-	struct timespec pause = {.tv_nsec = 20000};
-
-	while (atomic_load(&p->under_way) > 0 && clock_now_ns() < deadline)
-		nanosleep(&pause, NULL);
-	return atomic_load(&p->under_way) == 0;
-}
-
-bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
-{
-	struct pool *p = pool_list_find_anywhere(handle);
-
-	if (!p || !p->device)
-		return p != NULL;
-	return share(p, fd, key) && are_allocations_over(p);
 }
 
 void pools_reset_after_fork(void)

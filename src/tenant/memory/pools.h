@@ -63,9 +63,6 @@ CUresult pools_reserve(
 /* After the driver's call: reads what the pool holds now and gives back what was reserved in vain. */
 void pools_keep(struct pool *pool, struct charge *charge);
 
-/* Where the driver gave nothing: gives back what was reserved. */
-void pools_cancel(struct charge *charge);
-
 /* An allocation of the pool was freed; is_done_now where the driver has freed at once. */
 void pools_freed(struct pool *pool, bool is_done_now);
 

@@ -17,8 +17,8 @@ static void fill_places(void)
 
 	for (int i = 0; i < PLACES; i++) {
 		MUST(cuMemPoolCreate(&pool, &properties));
-		if (cuMemPoolExportToShareableHandle(&fd, pool,
-			    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS)
+		if (cuMemPoolExportToShareableHandle(
+			    &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS)
 			close(fd);
 	}
 }
@@ -30,12 +30,12 @@ static void keep_open(int fd)
 
 static void attack(void)
 {
-	descriptors_attack(&(struct descriptors){.prepare = fill_places,
-		.import = keep_open,
-		.finish = descriptors_take_the_rest});
+	descriptors_attack(&(struct descriptors){
+		.prepare = fill_places, .import = keep_open, .finish = descriptors_take_the_rest});
 }
 
 int main(int argc, char **argv)
 {
-	return hostile_main(argv, &(struct hostile){.quota_bytes = 3 * GIB, .is_slow_only = true, .attack = attack});
+	return hostile_main(argv,
+		&(struct hostile){.quota_bytes = 3 * GIB, .is_slow_only = true, .attack = attack});
 }

@@ -16,7 +16,7 @@
 static struct shared {
 	CUipcMemHandle handle;
 	_Atomic int made, opened;
-} *shared;
+} * shared;
 
 static void begin(int ordinal)
 {
@@ -77,8 +77,8 @@ static void attack(void)
 	pid_t keeper, maker;
 	CUdeviceptr at;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		0);
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(shared == MAP_FAILED);
 	atomic_store(&shared->opened, -1);
 	keeper = fork();

@@ -349,7 +349,8 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 		/* What finds no place in the region may outlive this process, and nobody would be charged for it. */
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
 		if (is_made && fd >= 0)
-			log_info("the region has no place for exported memory, so it is not exported");
+			log_info("the region has no place for exported memory, so it is not "
+				 "exported");
 		return !is_made || fd < 0;
 	}
 	if (!is_known)

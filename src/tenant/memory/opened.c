@@ -32,8 +32,8 @@ static CUresult find_device(CUdeviceptr pointer, struct device **ret_device)
 	int ordinal = -1;
 
 	if (!cuda.cuPointerGetAttribute ||
-		cuda.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-			pointer) != CUDA_SUCCESS ||
+		cuda.cuPointerGetAttribute(
+			&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) != CUDA_SUCCESS ||
 		ordinal < 0 || state_meet_device(ordinal, ret_device) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;

@@ -536,13 +536,13 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	rest.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
 	if (!t->own)
 		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
-	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count &&
-		t->peers[t->awaited].doubt.is_slow) {
-		if (rest.tv_sec || rest.tv_nsec > (long)POLL_NS)
-			rest = (struct timespec){.tv_nsec = (long)POLL_NS};
-		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
-	}
 	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count) {
+		/* Its page is not touched: its news are not heard, and looked for. */
+		if (t->peers[t->awaited].doubt.is_slow) {
+			if (rest.tv_sec || rest.tv_nsec > (long)POLL_NS)
+				rest = (struct timespec){.tv_nsec = (long)POLL_NS};
+			return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
+		}
 		on = (const char *)t->peer_records[t->awaited].at +
 		     offsetof(struct turn_face, news);
 		/* What woke sleepers since we decided to wait did not wake us. */

@@ -174,7 +174,8 @@ uint64_t turn_next_ns(
 /*
  * Whether the turn should be given back: let the work drain, then turn_release(). Until then
  * turn_hold() goes on saying yes. begin_ns, end_ns: when further work counts as begun, as the turn must not be over
- * then (in the past: the turn is longer by that), and when it ends, as others wait for one turn no longer than TURN_WANTED_NS. Reads the others at most every half ms.
+ * then (in the past: the turn is longer by that), and when it ends, as others wait for one turn no longer than
+ * TURN_WANTED_NS. Reads the others at most every half ms.
  */
 bool turn_is_wanted(
 	struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns);

@@ -237,8 +237,9 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 }
 
 /*
- * A record's owner can make it large and punch holes over it, and who touches a page of that file waits for the end, for a third of a second and
- * more; a read by its descriptor does not. So one that is large from the beginning is read so, too (add()). Of those read at once nobody knows which one it was, and an honest one is read as well.
+ * A record's owner can make it large and punch holes over it, and who touches a page of that file waits for the end, for a
+ * third of a second and more; a read by its descriptor does not. One that is large from the beginning is read so, too (add()).
+ * Of those read at once nobody knows which one it was, and an honest one is read as well.
  */
 static void note_slow(struct turn *turn, const uint8_t *wanted, unsigned count, uint64_t took_ns)
 {

@@ -2,10 +2,13 @@
 /*
  * When the slice kept a device busy.
  *
- * A word holds 48 cells of 4,096 ns and, in its upper 16 bits, the lap of the ring to which they belong; a
- * word of an older lap counts as empty and is overtaken by the first who marks in it. A cell belongs to a
- * span that covers its middle, so a span's ends are rounded, without a bias. The time of a span that is new
+ * A word holds 48 cells and, in its upper 16 bits, the lap of the ring to which they belong; a
+ * word of an older lap counts as empty and is overtaken by the first who marks in it. The time of a span that is new
  * is its length times the share of its cells that were not marked.
+ *
+ * There are two rings. In that of 4,096 ns a cell belongs to a span that covers its middle, so a span's ends are
+ * rounded, without a bias. It tells of the last 604 ms of a span. In that of long cells, of 262 us, a cell belongs to a span that
+ * covers all of it: short work at each one's middle would else hide long work of another stream.
  *
  * All accesses are relaxed: a word is complete in itself, and nothing else is read because of it.
  */
@@ -19,12 +22,16 @@
 
 #define CELL_MASK  ((UINT64_C(1) << REGION_BUSY_WORD_CELLS) - 1)
 
+struct ring {
+	_Atomic uint64_t *words;
+	uint64_t count;
+};
+
 /* Marks cells first to last of word number `number`, counted from the clock's beginning; how many were new. */
-static unsigned mark_word(
-	struct region_compute *compute, uint64_t number, unsigned first, unsigned last)
+static unsigned mark_word(const struct ring *ring, uint64_t number, unsigned first, unsigned last)
 {
-	_Atomic uint64_t *at = &compute->cells[number % REGION_BUSY_WORDS];
-	uint64_t lap = number / REGION_BUSY_WORDS & 0xffff;
+	_Atomic uint64_t *at = &ring->words[number % ring->count];
+	uint64_t lap = number / ring->count & 0xffff;
 	uint64_t cells = (CELL_MASK >> (REGION_BUSY_WORD_CELLS - 1 - (last - first))) << first;
 	uint64_t seen = atomic_load_explicit(at, memory_order_relaxed), now;
 
@@ -43,30 +50,64 @@ static unsigned mark_word(
 	return (unsigned)__builtin_popcountll(cells & ~now);
 }
 
-uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
+/* Marks the cells from first on, and before end; how many were new. */
+static uint64_t mark_cells(const struct ring *ring, uint64_t first, uint64_t end)
 {
-	uint64_t before_ns = 0, first, end, fresh = 0;
+	uint64_t fresh = 0;
 
-	if (end_ns <= start_ns)
-		return 0;
-	if (end_ns - start_ns > BUSY_SPAN_NS) {
-		before_ns = end_ns - start_ns - BUSY_SPAN_NS;
-		start_ns = end_ns - BUSY_SPAN_NS;
-	}
-	first = (start_ns + REGION_BUSY_CELL_NS / 2) / REGION_BUSY_CELL_NS;
-	end = (end_ns + REGION_BUSY_CELL_NS / 2) / REGION_BUSY_CELL_NS;
-	if (end == first) /* between two middles: too short to tell */
-		return before_ns + end_ns - start_ns;
 	for (uint64_t cell = first; cell < end;) {
 		uint64_t number = cell / REGION_BUSY_WORD_CELLS;
 		uint64_t next = (number + 1) * REGION_BUSY_WORD_CELLS;
 		uint64_t last = (next < end ? next : end) - 1;
 
-		fresh += mark_word(compute, number, (unsigned)(cell % REGION_BUSY_WORD_CELLS),
+		fresh += mark_word(ring, number, (unsigned)(cell % REGION_BUSY_WORD_CELLS),
 			(unsigned)(last % REGION_BUSY_WORD_CELLS));
 		cell = last + 1;
 	}
-	return before_ns + (end_ns - start_ns) * fresh / (end - first);
+	return fresh;
+}
+
+/* How much of the time was not marked in whole long cells. */
+static uint64_t mark_long(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct ring ring = {compute->long_cells, REGION_BUSY_LONG_WORDS};
+	uint64_t first = (start_ns + REGION_BUSY_LONG_CELL_NS - 1) / REGION_BUSY_LONG_CELL_NS;
+	uint64_t end = end_ns / REGION_BUSY_LONG_CELL_NS;
+
+	if (end <= first)
+		return end_ns - start_ns;
+	return end_ns - start_ns -
+	       (end - first - mark_cells(&ring, first, end)) * REGION_BUSY_LONG_CELL_NS;
+}
+
+static uint64_t mark_short(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct ring ring = {compute->cells, REGION_BUSY_WORDS};
+	uint64_t first = (start_ns + REGION_BUSY_CELL_NS / 2) / REGION_BUSY_CELL_NS;
+	uint64_t end = (end_ns + REGION_BUSY_CELL_NS / 2) / REGION_BUSY_CELL_NS;
+
+	if (end == first) /* between two middles: too short to tell */
+		return end_ns - start_ns;
+	return (end_ns - start_ns) * mark_cells(&ring, first, end) / (end - first);
+}
+
+uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t unseen_ns = 0, recent_ns, fresh, new_to_short;
+
+	if (end_ns <= start_ns)
+		return 0;
+	if (end_ns - start_ns > BUSY_LONG_SPAN_NS) {
+		unseen_ns = end_ns - start_ns - BUSY_LONG_SPAN_NS;
+		start_ns = end_ns - BUSY_LONG_SPAN_NS;
+	}
+	recent_ns = end_ns - start_ns > BUSY_SPAN_NS ? end_ns - BUSY_SPAN_NS : start_ns;
+	if (recent_ns > start_ns)
+		unseen_ns += mark_long(compute, start_ns, recent_ns);
+	/* What is marked in either ring is not new, so neither number is too small. */
+	fresh = mark_long(compute, recent_ns, end_ns);
+	new_to_short = mark_short(compute, recent_ns, end_ns);
+	return unseen_ns + (new_to_short < fresh ? new_to_short : fresh);
 }
 
 static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t since_ns, uint64_t now_ns,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the slice kept a device busy: a ring of cells, marked by all its processes, so that work of several
+ * When the slice kept a device busy: rings of cells, marked by all its processes, so that work of several
  * streams and processes at the same time counts once, in whichever order they report it.
  */
 #pragma once
@@ -12,11 +12,16 @@
 /* The longest span that is looked at cell by cell: three quarters of the ring, 604 ms. */
 #define BUSY_SPAN_NS \
 	(UINT64_C(3) * REGION_BUSY_WORDS / 4 * REGION_BUSY_WORD_CELLS * REGION_BUSY_CELL_NS)
+/* Of a longer one, what comes before that is looked at in long cells: 9.6 s in all. */
+#define BUSY_LONG_SPAN_NS                                                    \
+	(UINT64_C(3) * REGION_BUSY_LONG_WORDS / 4 * REGION_BUSY_WORD_CELLS * \
+		REGION_BUSY_LONG_CELL_NS)
 
 /*
  * Marks the time from start_ns to end_ns (CLOCK_MONOTONIC) and returns how much of it was not marked
- * before, at most all of it. Time that is more than BUSY_SPAN_NS before the end, or older than what the ring
- * holds by now, is taken as not marked before. Lock-free; any number of threads and processes.
+ * before, at most all of it. Time that is more than BUSY_LONG_SPAN_NS before the end, or older than what the rings
+ * hold by now, is taken as not marked before; so is what is more than BUSY_SPAN_NS before the end, and of which single spans
+ * marked parts of a long cell only. Lock-free; any number of threads and processes.
  */
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns);
 

@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 9
+#define REGION_VERSION 10
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -194,6 +194,9 @@ struct region_shared {
 #define REGION_BUSY_WORD_CELLS \
 	48 /* of 64 bits; the rest tells which lap of the ring they belong to */
 #define REGION_BUSY_WORDS 4096
+/* The same of longer spans: cells of 262 us, for 12.9 s. */
+#define REGION_BUSY_LONG_CELL_NS 262144
+#define REGION_BUSY_LONG_WORDS	 1024
 
 /*
  * What the slice says of its turns on a device (turn.h). Its processes go by this; the slice's record is a copy for others,
@@ -231,6 +234,7 @@ struct region_compute {
 	/* Which pauses are doubted, and whether work was found to be hidden (policy/doubt.h). */
 	_Atomic uint64_t doubted, suspected;
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
+	_Atomic uint64_t long_cells[REGION_BUSY_LONG_WORDS];
 	struct region_turn turn;
 };
 
@@ -279,7 +283,8 @@ PIN(struct region_own, slots, 2112);
 PIN(struct region_own, shared_path, 2112 + 2112 * REGION_SLOTS);
 PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
-PIN(struct region_compute, turn, 128 + 8 * REGION_BUSY_WORDS);
+PIN(struct region_compute, long_cells, 128 + 8 * REGION_BUSY_WORDS);
+PIN(struct region_compute, turn, 128 + 8 * (REGION_BUSY_WORDS + REGION_BUSY_LONG_WORDS));
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");
 _Static_assert(sizeof(struct region_device) == 128,

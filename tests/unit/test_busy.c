@@ -143,6 +143,8 @@ static void a_span_without_length_is_nothing(void **state)
 	assert_int_equal(busy_mark(&ring, BEGIN_NS, 0), 0);
 	for (unsigned i = 0; i < REGION_BUSY_WORDS; i++)
 		assert_int_equal(ring.cells[i], 0);
+	for (unsigned i = 0; i < REGION_BUSY_LONG_WORDS; i++)
+		assert_int_equal(ring.long_cells[i], 0);
 }
 
 static void words_and_laps_join_without_a_gap(void **state)
@@ -168,20 +170,82 @@ static void the_clocks_first_lap_counts_as_well(void **state)
 	assert_int_equal(busy_mark(&ring, 0, LAP_NS / 2), LAP_NS / 2 - 4 * CELL_NS);
 }
 
-/* Of a span longer than the ring looks back, only the end can have been there before. */
+#define LONG_CELL_NS UINT64_C(262144) /* REGION_BUSY_LONG_CELL_NS */
+
+/* Of a span longer than the rings look back, only the end can have been there before. */
 static void a_long_span_counts_whole_and_its_end_once(void **state)
 {
 	static const uint64_t lengths[] = {BUSY_SPAN_NS, BUSY_SPAN_NS + CELL_NS, LAP_NS,
-		LAP_NS + WORD_NS, 5 * LAP_NS, 3600 * 1000 * MS};
+		LAP_NS + WORD_NS, 5 * LAP_NS, BUSY_LONG_SPAN_NS, 3600 * 1000 * MS};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
-		uint64_t start = BEGIN_NS + 17 * CELL_NS, end = start + lengths[i];
+		uint64_t start = BEGIN_NS + 17 * CELL_NS, end = start + lengths[i], again = 0;
 
 		begin(state);
 		assert_int_equal(busy_mark(&ring, start, end), lengths[i]);
-		assert_int_equal(busy_mark(&ring, start, end), lengths[i] - BUSY_SPAN_NS);
+		if (lengths[i] > BUSY_LONG_SPAN_NS)
+			again = lengths[i] - BUSY_LONG_SPAN_NS;
+		assert_in_range(busy_mark(&ring, start, end), again, again + 2 * LONG_CELL_NS);
 		assert_int_equal(busy_mark(&ring, end - BUSY_SPAN_NS, end), 0);
 		assert_int_equal(busy_mark(&ring, end, end + MS), MS);
+	}
+}
+
+/* Processes with a kernel of 100 ms each, which take 1.6 s beside each other; each is told whole, or as it runs. */
+static void long_spans_of_many_processes_count_once(void **state)
+{
+	static const uint64_t pieces_ns[] = {1600 * MS, 800 * MS, 100 * MS, 20 * MS};
+	const uint64_t all_ns = 16000 * MS;
+
+	for (size_t i = 0; i < ARRAY_SIZE(pieces_ns); i++) {
+		uint64_t piece_ns = pieces_ns[i], sum = 0;
+
+		begin(state);
+		for (uint64_t at = BEGIN_NS; at < BEGIN_NS + all_ns; at += piece_ns)
+			for (unsigned process = 0; process < 16; process++)
+				if (process % 2) {
+					sum += busy_mark(&ring, at, at + piece_ns);
+				} else {
+					sum += busy_mark(&ring, at, at + piece_ns / 2);
+					sum += busy_mark(&ring, at + piece_ns / 2, at + piece_ns);
+				}
+		assert_in_range(sum, all_ns, all_ns * 102 / 100);
+	}
+}
+
+/* Short work, once in each long cell, hides nothing of long work beside it. */
+static void what_is_short_hides_nothing_of_what_is_long(void **state)
+{
+	uint64_t sum = 0, end = BEGIN_NS + 8 * SECOND;
+
+	for (uint64_t at = BEGIN_NS; at < end; at += LONG_CELL_NS)
+		sum += busy_mark(&ring, at + LONG_CELL_NS / 2 - 4 * CELL_NS,
+			at + LONG_CELL_NS / 2 + 4 * CELL_NS);
+	assert_true(sum + busy_mark(&ring, BEGIN_NS, end) >= 8 * SECOND);
+}
+
+/* What all of them had together is theirs, in whichever order it is told. */
+static void what_is_long_is_never_less_than_was_there(void **state)
+{
+	for (unsigned round = 0; round < 300; round++) {
+		struct random r = random_stream(6, round);
+		uint64_t sum = 0, first = UINT64_MAX, last = 0;
+
+		begin(state);
+		for (unsigned i = 0; i < 40; i++) {
+			uint64_t length = random_below(&r, 3000) * MS + 1;
+			uint64_t start = BEGIN_NS + (i ? random_below(&r, 3000) * MS : 0);
+
+			/* each touches what is there, so that the whole is one stretch */
+			if (start > last && last)
+				start = last;
+			if (start < first)
+				first = start;
+			if (start + length > last)
+				last = start + length;
+			sum += busy_mark(&ring, start, start + length);
+		}
+		assert_true(sum + 40 * CELL_NS >= last - first);
 	}
 }
 
@@ -395,6 +459,9 @@ int main(void)
 		TEST(words_and_laps_join_without_a_gap),
 		TEST(the_clocks_first_lap_counts_as_well),
 		TEST(a_long_span_counts_whole_and_its_end_once),
+		TEST(long_spans_of_many_processes_count_once),
+		TEST(what_is_short_hides_nothing_of_what_is_long),
+		TEST(what_is_long_is_never_less_than_was_there),
 		TEST(what_is_told_a_lap_late_is_new_and_wipes_nothing),
 		TEST(what_is_told_long_after_is_overtaken_again),
 		TEST(an_older_lap_is_overtaken),

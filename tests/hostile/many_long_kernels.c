@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sixteen honest processes with a kernel of 100 ms each at the same time: what they overlap is charged once. A round of
+ * them takes 1.6 s, and the slice may have one in 5.3 s, so no window of 5 s has just its share.
+ */
+#include <unistd.h>
+
+#include "tests/hostile/served.h"
+
+#define AT_ONCE 16
+
+static void work(void)
+{
+	CUfunction kernel;
+
+	served_begin();
+	kernel = served_kernel();
+	for (;;) {
+		served_launch(kernel, NULL, 100 * MS);
+		MUST(cuStreamSynchronize(NULL));
+	}
+}
+
+static void attack(void)
+{
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		pid_t pid = fork();
+
+		MUST(pid < 0);
+		if (pid == 0)
+			work();
+	}
+	for (;;)
+		served_sleep(1000 * MS);
+}
+
+int main(int argc, char **argv)
+{
+	return served_main(argv, &(struct served){.cap_percent = 30,
+					 .settle_ms = 20000,
+					 .allowance_permille = 30,
+					 .least_permille = 100,
+					 .attack = attack});
+}

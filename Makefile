@@ -30,6 +30,9 @@ HUNT_SECONDS ?= 600
 ROUNDS       ?= 1000000
 FAMILY       ?=
 
+# which sections of gpu-test; all without
+SECTIONS ?=
+
 # make's own default (cc) says nothing; without a word from the user meson chooses.
 ifeq ($(origin CC),default)
 CC :=
@@ -223,12 +226,12 @@ gpu-bench: build-bench ## measure on this machine's GPU
 	$(Q)bench/models.py build/release
 	$(Q)bench/compute.py --quick build/release
 
-gpu-test: setup-build ## the tests that need a real GPU
+gpu-test: setup-build ## the tests that need a real GPU; SECTIONS="doors quota"
 	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=disabled \
 		-Ddaemons=disabled
 	$(Q)$(COMPILE) build/gpu
 	$(Q)$(COMPILE) build/gpu gpu-programs bench-programs
-	$(Q)tests/gpu/run.sh build/gpu
+	$(Q)tests/gpu/run.sh build/gpu $(SECTIONS)
 
 ## Installing
 install: ## install under PREFIX (/usr/local) and DESTDIR; with sudo after `make all` too

@@ -3,25 +3,19 @@
  * Long kernels, known as short, each given last before a pause. When one is found out, the program makes as many short and
  * harmless pauses as might be doubted, which take no time to speak of, and goes on.
  */
-#include <stdlib.h>
-
 #include "base/clock.h"
-#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
-#define KNOWN	 20
-#define SHORT_NS 20000
-#define PAUSE_NS 170000
-#define MOST	 4096
-
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-	return getenv(name) ? strtoull(getenv(name), NULL, 10) : otherwise;
-}
+#define KNOWN	  20
+#define SHORT_NS  20000
+#define KERNEL_NS (50 * MS)
+#define PAUSE_NS  170000
+#define DOUBTED	  64 /* pauses, at first and at most (policy/doubt.h) */
+#define MOST	  4096
 
 static void attack(void)
 {
-	uint64_t kernel_ns = number("K_MS", 50) * MS, many = number("PAUSES", 64), begin_ns;
+	uint64_t many = DOUBTED, begin_ns;
 	CUfunction kernel;
 
 	served_begin();
@@ -33,9 +27,9 @@ static void attack(void)
 	for (;;) {
 		begin_ns = clock_now_ns();
 		served_launch(kernel, NULL, SHORT_NS);
-		if (clock_now_ns() - begin_ns <= kernel_ns / 2) {
-			served_launch(kernel, NULL, kernel_ns);
-			served_sleep(kernel_ns + MS);
+		if (clock_now_ns() - begin_ns <= KERNEL_NS / 2) {
+			served_launch(kernel, NULL, KERNEL_NS);
+			served_sleep(KERNEL_NS + MS);
 			continue;
 		}
 		/* It had to wait: it was found out. */

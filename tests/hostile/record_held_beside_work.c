@@ -5,21 +5,7 @@
  */
 #include "tests/hostile/records.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-
 #define TURN_NS (100 * MS)
-
-static void work(void)
-{
-	CUfunction kernel;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	served_begin();
-	kernel = served_kernel();
-	for (;;)
-		served_launch(kernel, NULL, MS / 2);
-}
 
 static void hold(struct turn_record *record)
 {
@@ -35,11 +21,8 @@ static void hold(struct turn_record *record)
 static void attack(void)
 {
 	struct turn_record *record;
-	pid_t pid = fork();
 
-	MUST(pid < 0);
-	if (pid == 0)
-		work();
+	records_start_work(MS / 2);
 	records_enter();
 	record = records_make("x");
 	for (;;) {

@@ -2,29 +2,12 @@
 /* Another user's record says for ever that it holds one and the same turn. All slices work meanwhile, this one as well. */
 #include "tests/hostile/records.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-
-static void work(void)
-{
-	CUfunction kernel;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	served_begin();
-	kernel = served_kernel();
-	for (;;)
-		served_launch(kernel, NULL, 2 * MS);
-}
-
 static void attack(void)
 {
 	uint64_t since_ns = records_now_ns();
 	struct turn_record *record;
-	pid_t pid = fork();
 
-	MUST(pid < 0);
-	if (pid == 0)
-		work();
+	records_start_work(2 * MS);
 	records_enter();
 	record = records_make("x");
 	for (;;) {

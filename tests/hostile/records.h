@@ -25,6 +25,9 @@ struct turn_record *records_own(void);
 /* The slice works without end, and another process, which never touches CUDA, lies in its record meanwhile. */
 void records_beside_work(void (*lie)(struct turn_record *record));
 
+/* Another process of the slice gives it kernels of this length until this one ends. */
+void records_start_work(uint64_t kernel_ns);
+
 /* The record of another slice, to be read. */
 const struct turn_record *records_of(const char *slice);
 

@@ -43,6 +43,8 @@ const char help_run[] =
 	"  --mps            side by side with other slices under NVIDIA's MPS, which divides the\n"
 	"                   multiprocessors by --cap or --cores; a daemon is started where none "
 	"is\n"
+	"  --exports WHICH  whether descriptors of device memory are given out, by which another\n"
+	"                   process could keep it beyond the quota: all (the default) or none\n"
 	"  --name NAME      the slice's name; made from the program's where it is not given\n"
 	"  --sim            on the simulated node instead of this machine's driver\n"
 	"  --board NAME     the simulated node's board, for the first program on it\n"
@@ -58,7 +60,7 @@ struct request {
 	unsigned device_count;
 	struct compute_limits limits; /* on each device */
 	const char *name, *board;
-	bool is_sim, is_mps;
+	bool is_sim, is_mps, has_no_exports;
 	char **program;
 };
 
@@ -92,6 +94,14 @@ static int add_device(const char *text, struct request *r, struct err *err)
 	return 0;
 }
 
+static int set_exports(const char *text, struct request *r, struct err *err)
+{
+	r->has_no_exports = strcmp(text, "none") == 0;
+	if (!r->has_no_exports && strcmp(text, "all") != 0)
+		return command_refuse(err, "--exports '%s': none and all are right", text);
+	return 0;
+}
+
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
 	if (compute_limits_is_option(option))
@@ -112,6 +122,8 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 	case 'b':
 		r->board = optarg;
 		return 0;
+	case 'x':
+		return set_exports(optarg, r, err);
 	default:
 		return command_refuse_option(err, option, argv);
 	}
@@ -123,6 +135,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"memory", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},
 		{"mps", no_argument, NULL, 'M'},
+		{"exports", required_argument, NULL, 'x'},
 		{"name", required_argument, NULL, 'n'},
 		COMPUTE_LIMITS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
@@ -311,6 +324,7 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 	int r = place_find_library(plan->library, err);
 
 	plan->grant.priority = SHARE_DEFAULT_PRIORITY;
+	plan->grant.has_no_exports = request->has_no_exports;
 	if (r == 0 && request->is_sim)
 		r = place_find_sim(&plan->sim, err);
 	if (r == 0 && request->is_mps)

@@ -92,6 +92,7 @@ static void without_anything_the_defaults_are_in_force(void **state)
 	assert_int_equal(c->mode, CONFIG_HAMI_CORE);
 	assert_true(c->fails_on_init_error);
 	assert_true(c->honours_disable_control);
+	assert_true(c->allows_exports);
 	assert_false(c->has_numa_topology);
 	config_free(c);
 	config_free(NULL);
@@ -129,6 +130,7 @@ static void each_key_is_read(void **state)
 					  "  resourceCountName: cambricon.com/vmlu\n"
 					  "cantaloupe:\n"
 					  "  honourDisableControl: false\n"
+					  "  allowExports: false\n"
 					  "  turnsFolder: /run/turns\n");
 
 	assert_string_equal(c->resource_count, "example.com/vgpu");
@@ -153,6 +155,7 @@ static void each_key_is_read(void **state)
 	assert_null(c->profiles[1].models[2]);
 	assert_string_equal(c->profiles[0].profiles[1], "2g.12gb");
 	assert_false(c->honours_disable_control);
+	assert_false(c->allows_exports);
 	assert_string_equal(c->turns_folder, "/run/turns");
 	config_free(c);
 }

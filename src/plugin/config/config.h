@@ -78,6 +78,7 @@ struct config {
 	bool requires_lock;	      /* a pod without the node's lock is served nothing */
 	bool trusts_assignments;      /* also where they give more than the container asks for */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
+	bool allows_exports;	      /* containers may give out descriptors of device memory */
 	bool resizes_beyond_limits;   /* a slice may become larger than its container asks for */
 	const char *turns_folder, *mps_folder; /* on the host */
 

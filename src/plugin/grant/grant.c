@@ -248,6 +248,7 @@ static void fill_share(
 		strcpy(share->turns, GRANT_TURNS_FOLDER);
 	if (g->is_mps)
 		strcpy(share->mps, GRANT_MPS_FOLDER);
+	share->has_no_exports = !node->config->allows_exports;
 	share->priority = SHARE_DEFAULT_PRIORITY;
 	if (container->priority >= 0)
 		share->priority = container->priority < SHARE_MAX_PRIORITY

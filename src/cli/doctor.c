@@ -81,7 +81,7 @@ static bool is_wanted(const struct request *request, const struct site *site, co
 }
 
 static int read_views(const struct request *request, const struct sites *sites,
-	const struct inventory *devices, struct diagnosis *d)
+	const struct inventory *devices, struct left_out *left, struct diagnosis *d)
 {
 	d->views = calloc(sites->count + 1, sizeof(*d->views));
 	if (!d->views)
@@ -90,7 +90,10 @@ static int read_views(const struct request *request, const struct sites *sites,
 		struct view *v = &d->views[d->view_count];
 		struct err failure = ERR_NULL;
 
-		if (view_read(&sites->list[i], devices, v, &failure) != 0) {
+		int r = view_read(&sites->list[i], devices, v, &failure);
+
+		if (r != 0) {
+			left_out_note(left, &sites->list[i], r);
 			if (!sites->list[i].is_guess && !request->slice && !request->pid)
 				diagnosis_add(&d->problems, "%s", failure.text);
 			continue;
@@ -198,6 +201,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_FEW;
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
+	struct left_out left = {.lease_count = 0};
 	int r;
 
 	/* What is named is found wherever it stands. */
@@ -210,19 +214,19 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 		return err_set(err, ENOMEM, "no memory");
 	r = devices_read(false, &sites, devices, err);
 	if (r == 0)
-		r = read_views(request, &sites, devices, d);
+		r = read_views(request, &sites, devices, &left, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
 		r = look_at_processes(request, d);
 	if (r < 0)
 		return err_set(err, ENOMEM, "no memory");
+	left_out_tell(&sites, &left);
 	if (request->slice && d->view_count == 0)
 		return err_set(err, ENOENT, "there is no slice '%s'; `vgpu list --all` shows them",
 			request->slice);
 	if (request->pid && !d->patients[0].seen.is_there)
 		return err_set(err, ESRCH, "there is no process %d", request->pid);
 	judge(d);
-	left_out_tell(&sites);
 	return 0;
 }
 

@@ -112,15 +112,34 @@ static int check(int fd, pid_t pid)
 	return filesystem_of(fd)->is_plain ? 0 : -EMEDIUMTYPE;
 }
 
-int mapped_open(const char *path, int *ret_fd)
+/* Names the file, and opens nothing. */
+static int name(const char *path, int *ret_fd)
 {
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
-	char again[32];
-	int pid = 0, r;
+	int pid = 0, r = fd < 0 ? -errno : 0;
 
-	if (sscanf(path, "/proc/%d/", &pid) != 1)
-		return -EINVAL;
-	r = fd < 0 ? -errno : check(fd, pid);
+	if (r == 0 && sscanf(path, "/proc/%d/", &pid) != 1)
+		r = -EINVAL;
+	if (r == 0)
+		r = check(fd, pid);
+	if (r == 0)
+		*ret_fd = take_fd(&fd);
+	return r;
+}
+
+int mapped_identify(const char *path, struct file_identity *ret_identity)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = name(path, &fd);
+
+	return r < 0 ? r : file_identify(fd, ret_identity);
+}
+
+int mapped_open(const char *path, int *ret_fd)
+{
+	_cleanup_fd_ int fd = -1;
+	char again[32];
+	int r = name(path, &fd);
 
 	if (r < 0)
 		return r;

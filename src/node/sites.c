@@ -54,13 +54,10 @@ static int identify(const char *path, struct file_identity *ret_identity)
 /* By the kernel's link alone, or, for one's own process where one may not follow that, by its path. */
 static int identify_mapped(const char *link, const char *path, struct file_identity *ret_identity)
 {
-	_cleanup_fd_ int fd = -1;
-	int r = mapped_open(link, &fd);
+	int r = mapped_identify(link, ret_identity);
 
 	if ((r == -EPERM || r == -EACCES) && path)
 		return identify(path, ret_identity);
-	if (r == 0)
-		r = file_identify(fd, ret_identity);
 	/* What is of another length is another program's file. */
 	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -EBADF : r;
 }
@@ -186,6 +183,22 @@ static int add_region(struct sites *s, const char *path)
 	return 0;
 }
 
+/* A user's own, but others may write to it: what is in it may be theirs. */
+static void note_distrusted(
+	struct sites *s, const char *path, int at_fd, const char *name, uid_t owner)
+{
+	struct file_identity id;
+
+	if (file_identify_at(at_fd, name, &id) < 0 || !id.is_folder || !(id.mode & 022) ||
+		(owner != ROOT_OF_ANYBODY && id.owner != owner))
+		return;
+	if (s->distrusted.count++)
+		return;
+	snprintf(s->distrusted.path, sizeof(s->distrusted.path), "%s", path);
+	s->distrusted.mode = id.mode;
+	s->distrusted.owner = id.owner;
+}
+
 static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owner, const char *name)
 {
 	char folder[PATH_BYTES], region[PATH_BYTES + 8];
@@ -194,9 +207,14 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 	_cleanup_fd_ int fd = -1;
 	struct site *site;
 	bool has_region;
+	int r;
 
-	if (length < 0 || (size_t)length >= sizeof(folder) ||
-		root_open_slice(root_fd, owner, name, &fd) < 0)
+	if (length < 0 || (size_t)length >= sizeof(folder))
+		return 0;
+	r = root_open_slice(root_fd, owner, name, &fd);
+	if (r == -EPERM)
+		note_distrusted(s, folder, root_fd, name, owner);
+	if (r < 0)
 		return 0;
 	snprintf(region, sizeof(region), "%s/region", folder);
 	has_region = file_identify_at(fd, "region", &id) == 0 && id.is_regular;
@@ -221,10 +239,13 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 static int add_root(struct sites *s, const char *root, uid_t owner)
 {
 	DIR *folder = NULL;
-	int fd, r = 0;
+	int fd, r = root_open(root, owner, &fd, &owner);
 
-	if (root_open(root, owner, &fd, &owner) < 0)
+	if (r == -EPERM)
+		note_distrusted(s, root, AT_FDCWD, root, owner);
+	if (r < 0)
 		return 0;
+	r = 0;
 	folder = fdopendir(fd);
 	if (!folder) {
 		close(fd);
@@ -452,7 +473,7 @@ int sites_find_folders(struct sites *sites, struct err *err)
 
 size_t sites_left_out(const struct sites *sites)
 {
-	size_t count = sites->strange_count;
+	size_t count = sites->strange_count + sites->distrusted.count;
 
 	for (size_t i = 0; i < sites->user_count; i++)
 		count += sites->users[i].left_out + sites->users[i].has_more_lines;

@@ -31,6 +31,14 @@ struct sites_user {
 	bool has_more_lines; /* processes of the user have more mappings than are looked at */
 };
 
+/* Folders of slices that were not looked at, as others than their owners may write to them. */
+struct sites_distrusted {
+	unsigned count;
+	char path[256]; /* of the first, and what it is */
+	unsigned mode;
+	uid_t owner;
+};
+
 struct sites {
 	struct site *list;
 	size_t count, capacity;
@@ -38,6 +46,7 @@ struct sites {
 	struct sites_user *users;
 	size_t user_count;
 	unsigned strange_count; /* mappings on file systems that might never answer */
+	struct sites_distrusted distrusted;
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

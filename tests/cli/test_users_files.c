@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "region/layout.h"
 #include "tests/cli/tool.h"
 #include "tests/cli/users.h"
 
@@ -126,6 +128,102 @@ static void a_lease_of_the_owner_is_named(void **state)
 	assert_says(said->out, "memory 3221225472\n");
 }
 
+/* A slice that is not shown is counted, with the reason, by all that show slices. */
+#define SHOW_ALL \
+	"for c in 'list --all' 'top --once' doctor; do \"$VGPU\" $c 2>&1 | grep ^vgpu:; done"
+
+static void what_root_does_not_believe_is_left_out_with_a_word(void **state)
+{
+	const struct said *said =
+		tool_run(AS "slice $A web; as $A chmod 0777 /tmp/vgpu-$A\n" SHOW_ALL);
+#define OPEN(path)                                                                  \
+	"vgpu: 1 folder of slices was not looked at: others may write there; " path \
+	"; `chmod go-w`, by user 54321, makes it right\n"
+#define OPEN_ROOT  OPEN("/tmp/vgpu-54321 has mode 0777")
+#define OPEN_SLICE OPEN("/tmp/vgpu-54321/web has mode 0770")
+
+	assert_string_equal(said->out, OPEN_ROOT OPEN_ROOT OPEN_ROOT);
+	said = tool_run(
+		AS "as $A chmod 0700 /tmp/vgpu-$A; as $A chmod 0770 /tmp/vgpu-$A/web\n" SHOW_ALL);
+	assert_string_equal(said->out, OPEN_SLICE OPEN_SLICE OPEN_SLICE);
+	said = tool_run(AS "slice $A b; as $A chmod 0770 /tmp/vgpu-$A/b; \"$VGPU\" list");
+	assert_says(said->err, "vgpu: 2 folders of slices were not looked at: others may write "
+			       "there; /tmp/vgpu-54321/");
+	assert_says(said->err, ", the first, has mode 0770; ");
+}
+
+/* A process of Alice's with a region that it has mapped alone, or that nobody has, and a lease on that. */
+static int map_and_lease(void *path)
+{
+	int fd = open(path, O_RDWR);
+	void *at =
+		mmap(NULL, sizeof(struct region_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	signal(SIGIO, SIG_IGN);
+	return at == MAP_FAILED ? -1 : fcntl(fd, F_SETLEASE, F_WRLCK);
+}
+
+static void a_slice_with_a_lease_on_its_region_is_left_out_with_a_word(void **state)
+{
+	static char path[] = "/tmp/vgpu-54321/web/region", mapped[] = "/tmp/lease/region";
+	static const struct user_process holder = {.begin = take_lease, .context = path},
+					 mapper = {.begin = map_and_lease, .context = mapped};
+	const struct said *said;
+	char expected[200];
+	int outcome;
+	pid_t pid;
+
+	tool_run(AS
+		"slice $A web; as $A truncate -s %zu /tmp/vgpu-$A/web/region; mkdir /tmp/lease; "
+		"cp /tmp/vgpu-$A/web/region /tmp/lease; chown -R $A /tmp/lease",
+		sizeof(struct region_file));
+	pid = users_start(ALICE, &holder, &outcome);
+	if (outcome != 0) {
+		users_end(pid);
+		skip();
+	}
+	snprintf(expected, sizeof(expected),
+		"vgpu: 1 slice was left out: process %d has a lease on %s; it is to be ended "
+		"first\n",
+		(int)pid, path);
+	for (int i = 0; i < 2; i++) {
+		said = tool_run("\"$VGPU\" %s", i ? "list --all" : "top --once");
+		assert_string_equal(said->err, expected);
+	}
+	assert_string_equal(tool_run("\"$VGPU\" doctor")->err, expected);
+	users_end(pid);
+	tool_run("rm -r /tmp/vgpu-54321");
+	pid = users_start(ALICE, &mapper, &outcome);
+	assert_int_equal(outcome, 0);
+	snprintf(expected, sizeof(expected),
+		"vgpu: 1 slice was left out: process %d has a lease on %s; it is to be ended "
+		"first\n",
+		(int)pid, mapped);
+	for (int i = 0; i < 2; i++) {
+		said = tool_run("\"$VGPU\" %s", i ? "list" : "top --once");
+		assert_string_equal(said->err, expected);
+	}
+	assert_string_equal(tool_run("\"$VGPU\" doctor")->err, expected);
+	users_end(pid);
+	tool_run("rm -r /tmp/lease");
+}
+
+/* One on its lock says nothing of the slice. */
+static void a_slice_with_a_lease_on_its_lock_is_shown(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web");
+	pid_t pid = hold("lock", true);
+
+	if (!pid)
+		skip();
+	said = tool_run(AS "setpriv --reuid $A --regid $A --clear-groups -- env "
+			   "VGPU_SHARE=/tmp/vgpu-$A/web/share sleep 600 >/dev/null 2>&1 & runs $! "
+			   "sleep; \"$VGPU\" "
+			   "list | grep -o 54321/web; kill $!");
+	users_end(pid);
+	assert_string_equal(said->out, "54321/web\n");
+}
+
 static void what_root_does_not_believe_is_named(void **state)
 {
 	const struct said *said = tool_run(
@@ -211,6 +309,11 @@ static int run(void)
 		cmocka_unit_test_setup(no_lock_of_the_owner_keeps_root_out, users_clear),
 		cmocka_unit_test_setup(a_lease_of_the_owner_is_named, users_clear),
 		cmocka_unit_test_setup(what_root_does_not_believe_is_named, users_clear),
+		cmocka_unit_test_setup(
+			what_root_does_not_believe_is_left_out_with_a_word, users_clear),
+		cmocka_unit_test_setup(
+			a_slice_with_a_lease_on_its_region_is_left_out_with_a_word, users_clear),
+		cmocka_unit_test_setup(a_slice_with_a_lease_on_its_lock_is_shown, users_clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, users_clear),
 		cmocka_unit_test_setup(
 			a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, users_clear),

@@ -16,6 +16,7 @@
 #include "cli/doctor_show.h"
 #include "cli/left_out.h"
 #include "node/devices.h"
+#include "node/far.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
@@ -180,6 +181,9 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 			"%s; %s",
 			p->pid, seen->region.path, seen->region.file_system, seen->region.why,
 			seen->region.right);
+	if (seen->region.is_strange)
+		diagnosis_add(&d->problems, "process %d: its region %s: %s", p->pid,
+			seen->region.path, far_explain(-EMEDIUMTYPE));
 	limits_judge(p, &d->notes, &d->problems);
 }
 

@@ -242,6 +242,66 @@ static void a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened(void **sta
 		"that a user may have mounted and that might never answer\n");
 }
 
+static const char fuse_program[] =
+	"# FUSE that answers until it is mute, and an overlay on it: who looks there asks as the "
+	"user who mounted it\n"
+	"import ctypes, os, struct, sys, time\n"
+	"libc = ctypes.CDLL(None, use_errno=True)\n"
+	"def mount(what, at, kind, data):\n"
+	"    if libc.mount(what, at, kind, 0, data) != 0: sys.exit(77)\n"
+	"fd = os.open('/tmp/x/fuse', os.O_RDWR)\n"
+	"mount(b'none', b'/tmp/x/f', b'fuse', b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fd)\n"
+	"attr = struct.pack('<6Q10I', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 4096, 0)\n"
+	"# init, getattr, statfs, opendir, readdir, releasedir\n"
+	"answers = {26: struct.pack('<4I2H2I2HI28x', 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0), 3: "
+	"bytes(16) + attr, 17: bytes(80), 27: bytes(16), 28: b'', 29: b''}\n"
+	"if os.fork() == 0:\n"
+	"    while not os.path.exists('/tmp/x/end'):\n"
+	"        if os.path.exists('/tmp/x/ready'): time.sleep(0.01); continue\n"
+	"        size, op, unique = struct.unpack_from('<IIQ', os.read(fd, 135168))\n"
+	"        if op in (2, 36, 42): continue\n"
+	"        data = answers.get(op, b'')\n"
+	"        os.write(fd, struct.pack('<IiQ', 16 + len(data), 0 if op in answers else -2 if op "
+	"== 1 else -38, unique) + data)\n"
+	"    os._exit(0)\n"
+	"mount(b'none', b'/tmp/x/m', b'overlay', "
+	"b'userxattr,lowerdir=/tmp/x/f,upperdir=/tmp/x/u,workdir=/tmp/x/w')\n"
+	"open('/tmp/x/ready', 'w').close()\n"
+	"os.execvp(sys.argv[1], sys.argv[1:])\n";
+
+/* Alice's overlay on FUSE that does not answer: what her process names there keeps root waiting for nothing. */
+static void what_a_process_names_on_a_users_file_system_is_told_and_not_asked(void **state)
+{
+	const struct said *said;
+
+	tool_run("rm -rf /tmp/x; mkdir -p /tmp/x/f /tmp/x/u /tmp/x/w /tmp/x/m; mknod -m 666 "
+		 "/tmp/x/fuse c 10 229; "
+		 "cat >/tmp/x/fuse.py <<'END'\n%s"
+		 "END\n"
+		 "chown -R 54321:54321 /tmp/x",
+		fuse_program);
+	said = tool_run(AS MAPS
+		"share() { printf \"vgpu-share 1\\n$1\\ndevice * memory 1073741824 cores "
+		"10\\nend\\n\" >$2; }\n"
+		"share 'turns /tmp/x/m/turns' /tmp/x/turns; share 'mps /tmp/x/m/mps' /tmp/x/mps\n"
+		"for v in VGPU_SHARE=/tmp/x/m/a/share VGPU_SHARE=/tmp/x/link/share "
+		"CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/x/m/a/region VGPU_SHARE=/tmp/x/mps "
+		"VGPU_SHARE=/tmp/x/turns; do ln -s m/.. /tmp/x/link; "
+		"setpriv --reuid $A --regid $A --clear-groups -- unshare -Urm python3 "
+		"/tmp/x/fuse.py env $v sleep 600 "
+		">/dev/null 2>&1 & p=$!; ready || exit 77; runs $p sleep || exit 77; timeout 10 "
+		"\"$VGPU\" doctor $p >/tmp/x/out || echo status $?; grep ^Problems -A9 /tmp/x/out; "
+		"kill $p; : >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end /tmp/x/link; done");
+	if (said->status == 77)
+		skip();
+	assert_null(strstr(said->out, "status 124"));
+#define STRANGE "it is on a file system that a user may have mounted and that might never answer"
+	assert_says(said->out, "share file /tmp/x/m/a/share, line 0: " STRANGE);
+	assert_says(said->out, "its region /tmp/x/m/a/region: " STRANGE);
+	assert_says(said->out, "no MPS daemon runs in /tmp/x/m/mps");
+	assert_says(said->out, "time slices /tmp/x/m/turns cannot be read (" STRANGE);
+}
+
 /* /proc/PID/status is longer than a page then. */
 static void a_process_with_many_groups_is_seen(void **state)
 {
@@ -324,6 +384,9 @@ static int run(void)
 			what_is_mounted_over_a_mapped_path_is_not_opened, users_clear),
 		cmocka_unit_test_setup(
 			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, users_clear),
+		cmocka_unit_test_setup(
+			what_a_process_names_on_a_users_file_system_is_told_and_not_asked,
+			users_clear),
 		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, users_clear),
 		cmocka_unit_test_setup(
 			a_process_of_somebody_else_is_not_shown_as_the_slices, users_clear),

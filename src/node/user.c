@@ -2,12 +2,17 @@
 /* Users, by name and by number. */
 #include "node/user.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/parse.h"
 
 void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
@@ -67,12 +72,40 @@ bool user_of_process(pid_t pid, uid_t *ret_uid)
 	return true;
 }
 
+/* The user whose the outermost namespace of users is that the process is in and we are not. -ENOENT where there is none, or it is not told. */
+static int find_owner(pid_t pid, uid_t *ret_owner)
+{
+	struct file_identity own, seen;
+	_cleanup_fd_ int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	if (file_identify_path("/proc/self/ns/user", &own) < 0 ||
+		file_identify_path(path, &seen) < 0 || seen.inode == own.inode)
+		return -ENOENT;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0) {
+		_cleanup_fd_ int parent = ioctl(fd, NS_GET_PARENT);
+
+		/* None of ours is above it. */
+		if (parent < 0 || file_identify(parent, &seen) < 0)
+			return -ENOENT;
+		if (seen.inode == own.inode)
+			return ioctl(fd, NS_GET_OWNER_UID, ret_owner) < 0 ? -ENOENT : 0;
+		cleanup_fd(&fd);
+		fd = take_fd(&parent);
+	}
+	return -ENOENT;
+}
+
 bool user_who_started(pid_t pid, uid_t *ret_uid)
 {
 	unsigned uids[3];
+	uid_t owner;
 
 	if (!read_users(pid, uids))
 		return false;
-	*ret_uid = uids[0];
+	/* Asked for afterwards: nobody comes back from such a namespace. Root's are containers, whose users are nobody's else. */
+	*ret_uid = find_owner(pid, &owner) == 0 && owner != 0 ? owner : uids[0];
 	return true;
 }

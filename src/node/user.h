@@ -21,5 +21,8 @@ bool user_read_number(const char *text, uid_t *ret_uid);
 /* Whose the process is: the real, effective and saved user in one. False where they differ or cannot be read. */
 bool user_of_process(pid_t pid, uid_t *ret_uid);
 
-/* The real user of the process alone. */
+/*
+ * The real user of the process alone. Of one in a namespace of users that a user has made, as of a container without root, that user: the
+ * numbers there are subordinate ones of his.
+ */
 bool user_who_started(pid_t pid, uid_t *ret_uid);

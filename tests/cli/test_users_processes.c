@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpu as root beside users who mean harm (tests/cli/users.h): processes, and what they have mapped. */
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -342,6 +344,79 @@ static void a_process_of_somebody_else_is_not_shown_as_the_slices(void **state)
 	region_close(&region);
 }
 
+/* As a program in a container without root: of a user that is one of Alice's subordinate ones. */
+#define SUBORDINATE 100999
+
+static int begin_container(void *region)
+{
+	int fd = open(region, O_RDWR);
+	void *at =
+		mmap(NULL, sizeof(struct region_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED || unshare(CLONE_NEWUSER) < 0 ? -1 : 0;
+}
+
+static void change_user(void *region)
+{
+	if (getuid() == 1000)
+		pause();
+	else if (setgid(1000) < 0 || setuid(1000) < 0) /* until root has mapped the numbers */
+		usleep(1000);
+}
+
+static bool is_of(pid_t pid, uid_t user)
+{
+	return tool_run("grep -q '^Uid:.%u.%u.%u' /proc/%d/status", user, user, user, (int)pid)
+		       ->status == 0;
+}
+
+static void a_process_of_a_users_container_is_shown_as_hers(void **state)
+{
+	static char region_path[] = "/tmp/x/train/region";
+	static const struct user_process container = {
+		.begin = begin_container, .again = change_user, .context = region_path};
+	static const uid_t users[] = {ALICE, BOB};
+	uint64_t deadline_ns = users_deadline();
+	const struct said *said;
+	struct process_identity id;
+	struct region region;
+	int outcome;
+	pid_t pid;
+
+	begin_maps();
+	pid = users_start(ALICE, &container, &outcome);
+	if (outcome != 0) {
+		users_end(pid);
+		skip();
+	}
+	tool_run("for f in uid gid; do printf '0 54321 1\n1 100000 65536\n' >/proc/%d/${f}_map; "
+		 "done",
+		(int)pid);
+	while (!is_of(pid, SUBORDINATE))
+		users_pause(deadline_ns);
+	said = tool_run("\"$VGPU\" list --all | grep -o '^[0-9]*/train'");
+	assert_string_equal(said->out, "54321/train\n");
+	assert_int_equal(process_identify(pid, &id), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		unsigned slot;
+		char path[64];
+
+		tool_run(AS "slice %u web", users[i]);
+		snprintf(path, sizeof(path), "/tmp/vgpu-%u/web/region", users[i]);
+		assert_int_equal(region_open(path, &region), 0);
+		assert_int_equal(slot_claim(&region, &slot), 0);
+		region.file->own.slots[slot].pid = (uint32_t)pid;
+		region.file->own.slots[slot].start_time = id.start_time;
+		said = tool_run("\"$VGPU\" list --processes | grep -cw '(%d)'; \"$VGPU\" list "
+				"--json | grep -c '\"pid\": %d,'",
+			(int)pid, (int)pid);
+		assert_string_equal(said->out, users[i] == ALICE ? "0\n1\n" : "1\n0\n");
+		region_close(&region);
+		users_clear(state);
+	}
+	users_end(pid);
+}
+
 /* A region that many have mapped is not many: it is who maps many who is not looked at without an end. */
 static void who_maps_many_regions_keeps_root_waiting_no_longer(void **state)
 {
@@ -392,6 +467,8 @@ static int run(void)
 			a_process_of_somebody_else_is_not_shown_as_the_slices, users_clear),
 		cmocka_unit_test_setup(
 			who_maps_many_regions_keeps_root_waiting_no_longer, users_clear),
+		cmocka_unit_test_setup(
+			a_process_of_a_users_container_is_shown_as_hers, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users processes", tests, users_set_up, NULL);

@@ -116,24 +116,74 @@ static void add_patient(
 	inspect_process(pid, &patient->seen);
 }
 
+/* Of each user but who looks: to look at a process takes time, and a region may name a thousand. */
+#define PATIENTS_OF_USER 256
+
+/* Whose the slice's processes are; of a region alone nothing tells that. */
+static const char *owner_of(const struct view *v)
+{
+	return *v->user ? v->user : v->region;
+}
+
+/* How many more are looked at of the slice's. */
+static size_t room_for(const struct diagnosis *d, const struct view *v)
+{
+	size_t count = 0;
+
+	if (*v->user && !v->is_others)
+		return v->process_count;
+	for (size_t i = 0; i < d->patient_count; i++)
+		count += strcmp(owner_of(d->patients[i].view), owner_of(v)) == 0;
+	return count < PATIENTS_OF_USER ? PATIENTS_OF_USER - count : 0;
+}
+
+static void tell_unseen(unsigned count)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, E2BIG,
+		"of users and containers with more than %u processes in slices %u were not looked "
+		"at",
+		PATIENTS_OF_USER, count);
+	command_warn(&told);
+}
+
+/* Adds those of the slice's processes that are asked for, and counts those for which there is no room. */
+static void add_patients(
+	const struct request *request, const struct view *v, struct diagnosis *d, unsigned *unseen)
+{
+	size_t room = room_for(d, v);
+
+	for (unsigned i = 0; i < v->process_count; i++) {
+		const struct view_process *p = &v->processes[i];
+
+		if (request->pid && p->pid != request->pid)
+			continue;
+		if (room) {
+			add_patient(d, v, p, p->pid);
+			room--;
+		} else {
+			(*unseen)++;
+		}
+	}
+}
+
 static int look_at_processes(const struct request *request, struct diagnosis *d)
 {
+	unsigned unseen = 0;
 	size_t most = 1;
 
 	for (size_t i = 0; i < d->view_count; i++)
-		most += d->views[i].process_count;
+		most += room_for(d, &d->views[i]);
 	d->patients = calloc(most, sizeof(*d->patients));
 	if (!d->patients)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->view_count; i++)
-		for (unsigned k = 0; k < d->views[i].process_count; k++) {
-			const struct view_process *p = &d->views[i].processes[k];
-
-			if (!request->pid || p->pid == request->pid)
-				add_patient(d, &d->views[i], p, p->pid);
-		}
+		add_patients(request, &d->views[i], d, &unseen);
 	if (request->pid && d->patient_count == 0)
 		add_patient(d, NULL, NULL, request->pid);
+	if (unseen)
+		tell_unseen(unseen);
 	return 0;
 }
 

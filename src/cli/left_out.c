@@ -10,7 +10,7 @@
 #include "node/user.h"
 
 /* A user may make any number of them, and each takes time to read. */
-static void tell_user(const struct sites_user *u)
+static void tell_user(const struct account *u)
 {
 	const char *of = u->space ? " of a container" : "";
 	struct err told = ERR_NULL;
@@ -22,6 +22,13 @@ static void tell_user(const struct sites_user *u)
 			"user %s%s has more than %u folders and regions where slices are: %u were "
 			"not looked at",
 			name, of, SITES_OF_USER, u->left_out);
+		command_warn(&told);
+	}
+	if (u->processes_left_out) {
+		(void)err_set(&told, E2BIG,
+			"user %s%s has more than %u processes: %u were not looked at, and what "
+			"these have mapped may be regions",
+			name, of, ACCOUNT_PROCESSES, u->processes_left_out);
 		command_warn(&told);
 	}
 	if (u->has_more_lines) {
@@ -86,8 +93,8 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
 {
-	for (size_t i = 0; i < sites->user_count; i++)
-		tell_user(&sites->users[i]);
+	for (size_t i = 0; i < sites->accounts.count; i++)
+		tell_user(&sites->accounts.list[i]);
 	if (sites->strange_count)
 		tell_strange(sites->strange_count);
 	if (sites->distrusted.count)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/bits.h"
@@ -26,3 +27,9 @@ bool user_of_process(pid_t pid, uid_t *ret_uid);
  * numbers there are subordinate ones of his.
  */
 bool user_who_started(pid_t pid, uid_t *ret_uid);
+
+/* The same, and what tells a container's root from the machine's: its namespace of users, where root has made that, or of mounts; 0: nothing. */
+bool user_and_space(pid_t pid, uid_t *ret_uid, uint64_t *ret_space);
+
+/* The number of the process's namespace of mounts; 0 where that is ours, or is not told. */
+uint64_t user_mounts_of(pid_t pid);

@@ -25,6 +25,7 @@
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "region/region.h"
 #include "tests/cli/tool.h"
 
 #define DEADLINE_NS UINT64_C(20000000000)
@@ -93,6 +94,25 @@ void users_pause(uint64_t deadline_ns)
 {
 	assert_true(clock_now_ns() < deadline_ns);
 	usleep(1000);
+}
+
+void users_begin_maps(void)
+{
+	struct region region;
+
+	tool_run("rm -rf /tmp/x; mkdir -p /tmp/x/train /tmp/x/root");
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	region_close(&region);
+	tool_run("cat >/tmp/x/map.py <<'END'\n"
+		 "import mmap, os, subprocess, sys, time\n"
+		 "f = open(sys.argv[1], 'r+b')\n"
+		 "m = mmap.mmap(f.fileno(), %zu)\n"
+		 "subprocess.check_call(['sh', '-c', sys.argv[2]])\n"
+		 "open('/tmp/x/ready', 'w')\n"
+		 "while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		 "END\n"
+		 "chown -R 54321:54321 /tmp/x; chmod 755 /tmp/x /tmp/x/train",
+		sizeof(struct region_file));
 }
 
 static void __attribute__((noreturn))

@@ -30,6 +30,17 @@
 	   "}\n"                                                                                  \
 	   "A=54321 B=54322\n"
 
+/*
+ * A program that maps a file as a region is, runs a command, and stays until it may end; and functions that wait for it and let
+ * it end. Its file is a region of Alice's.
+ */
+#define MAPS                                                     \
+	"ready() { by 'test -e /tmp/x/ready'; }\n"               \
+	"look() { ready; \"$VGPU\" list --all 2>&1 | "           \
+	"grep -o '^[0-9]*/*train\\|^[0-9]*/*root\\|^vgpu: .*'; " \
+	": >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; }\n"
+void users_begin_maps(void);
+
 /* cmocka's fixtures: of the group, and of each test. */
 int users_set_up(void **state);
 int users_clear(void **state);

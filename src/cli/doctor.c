@@ -16,6 +16,7 @@
 #include "cli/doctor_show.h"
 #include "cli/left_out.h"
 #include "node/devices.h"
+#include "node/far.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
@@ -81,7 +82,7 @@ static bool is_wanted(const struct request *request, const struct site *site, co
 }
 
 static int read_views(const struct request *request, const struct sites *sites,
-	const struct inventory *devices, struct diagnosis *d)
+	const struct inventory *devices, struct left_out *left, struct diagnosis *d)
 {
 	d->views = calloc(sites->count + 1, sizeof(*d->views));
 	if (!d->views)
@@ -90,7 +91,10 @@ static int read_views(const struct request *request, const struct sites *sites,
 		struct view *v = &d->views[d->view_count];
 		struct err failure = ERR_NULL;
 
-		if (view_read(&sites->list[i], devices, v, &failure) != 0) {
+		int r = view_read(&sites->list[i], devices, v, &failure);
+
+		if (r != 0) {
+			left_out_note(left, &sites->list[i], r);
 			if (!sites->list[i].is_guess && !request->slice && !request->pid)
 				diagnosis_add(&d->problems, "%s", failure.text);
 			continue;
@@ -112,24 +116,74 @@ static void add_patient(
 	inspect_process(pid, &patient->seen);
 }
 
+/* Of each user but who looks: to look at a process takes time, and a region may name a thousand. */
+#define PATIENTS_OF_USER 256
+
+/* Whose the slice's processes are; of a region alone nothing tells that. */
+static const char *owner_of(const struct view *v)
+{
+	return *v->user ? v->user : v->region;
+}
+
+/* How many more are looked at of the slice's. */
+static size_t room_for(const struct diagnosis *d, const struct view *v)
+{
+	size_t count = 0;
+
+	if (*v->user && !v->is_others)
+		return v->process_count;
+	for (size_t i = 0; i < d->patient_count; i++)
+		count += strcmp(owner_of(d->patients[i].view), owner_of(v)) == 0;
+	return count < PATIENTS_OF_USER ? PATIENTS_OF_USER - count : 0;
+}
+
+static void tell_unseen(unsigned count)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, E2BIG,
+		"of users and containers with more than %u processes in slices %u were not looked "
+		"at",
+		PATIENTS_OF_USER, count);
+	command_warn(&told);
+}
+
+/* Adds those of the slice's processes that are asked for, and counts those for which there is no room. */
+static void add_patients(
+	const struct request *request, const struct view *v, struct diagnosis *d, unsigned *unseen)
+{
+	size_t room = room_for(d, v);
+
+	for (unsigned i = 0; i < v->process_count; i++) {
+		const struct view_process *p = &v->processes[i];
+
+		if (request->pid && p->pid != request->pid)
+			continue;
+		if (room) {
+			add_patient(d, v, p, p->pid);
+			room--;
+		} else {
+			(*unseen)++;
+		}
+	}
+}
+
 static int look_at_processes(const struct request *request, struct diagnosis *d)
 {
+	unsigned unseen = 0;
 	size_t most = 1;
 
 	for (size_t i = 0; i < d->view_count; i++)
-		most += d->views[i].process_count;
+		most += room_for(d, &d->views[i]);
 	d->patients = calloc(most, sizeof(*d->patients));
 	if (!d->patients)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->view_count; i++)
-		for (unsigned k = 0; k < d->views[i].process_count; k++) {
-			const struct view_process *p = &d->views[i].processes[k];
-
-			if (!request->pid || p->pid == request->pid)
-				add_patient(d, &d->views[i], p, p->pid);
-		}
+		add_patients(request, &d->views[i], d, &unseen);
 	if (request->pid && d->patient_count == 0)
 		add_patient(d, NULL, NULL, request->pid);
+	if (unseen)
+		tell_unseen(unseen);
 	return 0;
 }
 
@@ -177,6 +231,9 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 			"%s; %s",
 			p->pid, seen->region.path, seen->region.file_system, seen->region.why,
 			seen->region.right);
+	if (seen->region.is_strange)
+		diagnosis_add(&d->problems, "process %d: its region %s: %s", p->pid,
+			seen->region.path, far_explain(-EMEDIUMTYPE));
 	limits_judge(p, &d->notes, &d->problems);
 }
 
@@ -198,6 +255,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_FEW;
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
+	struct left_out left = {.lease_count = 0};
 	int r;
 
 	/* What is named is found wherever it stands. */
@@ -210,19 +268,19 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 		return err_set(err, ENOMEM, "no memory");
 	r = devices_read(false, &sites, devices, err);
 	if (r == 0)
-		r = read_views(request, &sites, devices, d);
+		r = read_views(request, &sites, devices, &left, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
 		r = look_at_processes(request, d);
 	if (r < 0)
 		return err_set(err, ENOMEM, "no memory");
+	left_out_tell(&sites, &left);
 	if (request->slice && d->view_count == 0)
 		return err_set(err, ENOENT, "there is no slice '%s'; `vgpu list --all` shows them",
 			request->slice);
 	if (request->pid && !d->patients[0].seen.is_there)
 		return err_set(err, ESRCH, "there is no process %d", request->pid);
 	judge(d);
-	left_out_tell(&sites);
 	return 0;
 }
 

@@ -117,7 +117,8 @@ bool limits_mps_is_alive(const struct patient *patient)
 	_cleanup_(far_close) struct far far = FAR_NULL;
 
 	/* The path is the process's own. */
-	return pipe && far_open(patient->pid, pipe, &far) == 0 && mps_daemon_is_alive(far.path);
+	return pipe && far_open_tree(patient->pid, pipe, &far) == 0 &&
+	       mps_daemon_is_alive(far.path);
 }
 
 static const char *mps_pipe(const struct patient *p)
@@ -154,7 +155,7 @@ int limits_count_peers(const struct patient *patient, unsigned *ret_count)
 	if (!turns)
 		return -ENOENT;
 	/* The path is the process's own. */
-	r = far_open(patient->pid, turns, &folder);
+	r = far_open_tree(patient->pid, turns, &folder);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < count; i++) {
@@ -198,7 +199,7 @@ static void judge_turns(const struct patient *p, struct findings *notes)
 		diagnosis_add(notes,
 			"process %d: the folder for time slices %.200s cannot be read (%s), so "
 			"time in which other slices work on its devices may count for it, too",
-			p->pid, turns, strerror(-r));
+			p->pid, turns, far_explain(r));
 }
 
 static void judge_mps(const struct patient *p, struct findings *notes, struct findings *problems)

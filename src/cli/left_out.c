@@ -3,12 +3,14 @@
 #include "cli/left_out.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "cli/command.h"
+#include "node/lease.h"
 #include "node/user.h"
 
 /* A user may make any number of them, and each takes time to read. */
-static void tell_user(const struct sites_user *u)
+static void tell_user(const struct account *u)
 {
 	const char *of = u->space ? " of a container" : "";
 	struct err told = ERR_NULL;
@@ -22,6 +24,13 @@ static void tell_user(const struct sites_user *u)
 			name, of, SITES_OF_USER, u->left_out);
 		command_warn(&told);
 	}
+	if (u->processes_left_out) {
+		(void)err_set(&told, E2BIG,
+			"user %s%s has more than %u processes: %u were not looked at, and what "
+			"these have mapped may be regions",
+			name, of, ACCOUNT_PROCESSES, u->processes_left_out);
+		command_warn(&told);
+	}
 	if (u->has_more_lines) {
 		(void)err_set(&told, E2BIG,
 			"processes of user %s%s have more mappings than are looked at: regions may "
@@ -31,19 +40,65 @@ static void tell_user(const struct sites_user *u)
 	}
 }
 
-void left_out_tell(const struct sites *sites)
+static void tell_strange(unsigned count)
 {
 	struct err told = ERR_NULL;
-	unsigned strange = sites->strange_count;
 
-	for (size_t i = 0; i < sites->user_count; i++)
-		tell_user(&sites->users[i]);
-	if (!strange)
-		return;
 	(void)err_set(&told, EMEDIUMTYPE,
 		"%u mapping%s that may be a region's %s not looked at: %s on a file system that a "
 		"user may have mounted and that might never answer",
-		strange, strange == 1 ? "" : "s", strange == 1 ? "was" : "were",
-		strange == 1 ? "it is" : "they are");
+		count, count == 1 ? "" : "s", count == 1 ? "was" : "were",
+		count == 1 ? "it is" : "they are");
 	command_warn(&told);
+}
+
+static void tell_distrusted(const struct sites_distrusted *d)
+{
+	char owner[USER_NAME_BYTES];
+	struct err told = ERR_NULL;
+
+	user_name(d->owner, owner);
+	(void)err_set(&told, EPERM,
+		"%u folder%s of slices %s not looked at: others may write there; %.200s%s has mode "
+		"%04o; `chmod go-w`, by user %s, makes it right",
+		d->count, d->count == 1 ? "" : "s", d->count == 1 ? "was" : "were", d->path,
+		d->count == 1 ? "" : ", the first,", d->mode, owner);
+	command_warn(&told);
+}
+
+static void tell_leases(const struct left_out *left)
+{
+	char holder[32] = "a process";
+	struct err told = ERR_NULL;
+
+	if (left->holder)
+		snprintf(holder, sizeof(holder), "process %d", (int)left->holder);
+	(void)err_set(&told, EAGAIN,
+		"%u slice%s left out: %s has a lease on %.200s%s; it is to be ended first",
+		left->lease_count, left->lease_count == 1 ? " was" : "s were", holder, left->path,
+		left->lease_count == 1 ? "" : ", the first");
+	command_warn(&told);
+}
+
+bool left_out_note(struct left_out *left, const struct site *site, int outcome)
+{
+	if (outcome != -EAGAIN)
+		return false;
+	if (left->lease_count++)
+		return true;
+	snprintf(left->path, sizeof(left->path), "%s", site->region);
+	left->holder = lease_holder_of(site->device, site->inode);
+	return true;
+}
+
+void left_out_tell(const struct sites *sites, const struct left_out *left)
+{
+	for (size_t i = 0; i < sites->accounts.count; i++)
+		tell_user(&sites->accounts.list[i]);
+	if (sites->strange_count)
+		tell_strange(sites->strange_count);
+	if (sites->distrusted.count)
+		tell_distrusted(&sites->distrusted);
+	if (left->lease_count)
+		tell_leases(left);
 }

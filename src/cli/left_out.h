@@ -2,7 +2,22 @@
 /* What was not looked at, of what users have made. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "node/sites.h"
 
-/* A line on stderr for each user with more than is looked at, and one for what might never answer. */
-void left_out_tell(const struct sites *sites);
+/* Slices that were found and whose accounting file cannot be read, as a process has a lease on it. */
+struct left_out {
+	unsigned lease_count;
+	pid_t holder;	/* of the first; 0 where nothing tells */
+	char path[256]; /* of its accounting file */
+};
+
+/* Counts the slice where view_read() said so, and says whether. */
+bool left_out_note(struct left_out *left, const struct site *site, int outcome);
+
+/*
+ * A line on stderr for each user with more than is looked at, and one for each other reason: it might never answer, others may write to
+ * its folder, there is a lease on it.
+ */
+void left_out_tell(const struct sites *sites, const struct left_out *left);

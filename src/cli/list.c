@@ -144,7 +144,8 @@ static int compare(const void *a, const void *b)
 
 /* Reads every site; broken ones are told and counted, and those that were guesses left out. */
 static int read_views(const struct request *request, const struct sites *sites,
-	const struct inventory *devices, struct views *views, unsigned *failures)
+	const struct inventory *devices, struct views *views, struct left_out *left,
+	unsigned *failures)
 {
 	views->view = calloc(sites->count + 1, sizeof(*views->view));
 	if (!views->view)
@@ -153,7 +154,11 @@ static int read_views(const struct request *request, const struct sites *sites,
 		struct view *v = &views->view[views->count];
 		struct err failure = ERR_NULL;
 
-		if (view_read(&sites->list[i], devices, v, &failure) != 0) {
+		int r = view_read(&sites->list[i], devices, v, &failure);
+
+		if (r != 0) {
+			if (!request->region_count && left_out_note(left, &sites->list[i], r))
+				continue;
 			if (!sites->list[i].is_guess) {
 				command_warn(&failure);
 				(*failures)++;
@@ -200,6 +205,7 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 	_cleanup_(sites_clear) struct sites sites = SITES_FEW;
 	_cleanup_(cleanup_views) struct views views = {.count = 0};
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
+	struct left_out left = {.lease_count = 0};
 	struct request request = {0};
 	unsigned failures = 0;
 	int r = read_request(argc, argv, &request, err);
@@ -213,13 +219,13 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 		r = devices_read(request.is_sim, &sites, devices, err);
 	if (r < 0)
 		return r;
-	if (read_views(&request, &sites, devices, &views, &failures) < 0)
+	if (read_views(&request, &sites, devices, &views, &left, &failures) < 0)
 		return err_set(err, ENOMEM, "no memory");
 	if (!request.is_prometheus)
 		view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)
 		show(&request, &views);
-	left_out_tell(&sites);
+	left_out_tell(&sites, &left);
 	/* A region that was named must be there; one that was found may be anything. */
 	*ret_status = request.region_count && failures ? 1 : 0;
 	return 0;

@@ -145,6 +145,8 @@ static int show_once(struct top *top, const struct request *request, struct err 
 				return err_set(err, ENOMEM, "no memory");
 			fputs(text, stdout);
 		}
+		if (request->is_once || !request->is_json)
+			left_out_tell(&top->sites, &top->left);
 		/* The reader of the lines has gone: main() says so. */
 		if (request->is_once || !request->is_json || fflush(stdout) != 0)
 			break;

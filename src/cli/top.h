@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/err.h"
+#include "cli/left_out.h"
 #include "gpu/inventory.h"
 #include "node/sites.h"
 #include "node/view.h"
@@ -33,6 +34,7 @@ struct top {
 	bool is_sim; /* everything is the simulated node's; else what the slices say */
 	struct inventory *devices;
 	struct sites sites;
+	struct left_out left; /* of the last reading */
 	uint64_t searched_ns;
 	struct view *views; /* of the last reading, with rates since the one before */
 	size_t view_count;

@@ -120,11 +120,15 @@ int top_read(struct top *top, struct err *err)
 	views = calloc(top->sites.count + 1, sizeof(*views));
 	if (!views)
 		return err_set(err, ENOMEM, "no memory");
+	top->left = (struct left_out){.lease_count = 0};
 	for (size_t i = 0; i < top->sites.count; i++) {
 		struct err ignored = ERR_NULL;
+		int outcome = view_read(&top->sites.list[i], top->devices, &views[count], &ignored);
 
-		if (view_read(&top->sites.list[i], top->devices, &views[count], &ignored) != 0)
+		if (outcome != 0) {
+			left_out_note(&top->left, &top->sites.list[i], outcome);
 			continue;
+		}
 		if (views[count].is_running)
 			compare(top, &views[count++]);
 		else

@@ -172,7 +172,7 @@ static void put_title(FILE *out, const struct top *top, size_t width)
 {
 	static const char *const sorts[] = {"name", "memory", "compute", "waiting for budget",
 		"waiting for time slices", "launches", "refusals"};
-	size_t left_out = sites_left_out(&top->sites);
+	size_t left_out = sites_left_out(&top->sites) + top->left.lease_count;
 	char line[160], left[48] = "";
 
 	if (left_out)

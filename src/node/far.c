@@ -7,10 +7,13 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "node/plain.h"
 
 #ifndef SYS_openat2
 #define SYS_openat2 437
@@ -36,24 +39,156 @@ static int open_as_ours(pid_t pid, const char *path)
 	return open(whole, O_PATH | O_CLOEXEC);
 }
 
-int far_open(pid_t pid, const char *path, struct far *ret_far)
+/* The way to a path, as root goes it: each folder on it is known to ask no program of a user's before a name is looked up in it. */
+#define DEPTH_MOST 64
+#define LINKS_MOST 40 /* the kernel's own bound (namei.h) */
+
+struct walk {
+	pid_t pid;
+	int fds[DEPTH_MOST]; /* the process's root, and the folders from there to where the walk is */
+	unsigned depth, links;
+	char rest[2 * PATH_MAX];
+};
+
+static void walk_up(struct walk *w, unsigned depth)
+{
+	while (w->depth > depth)
+		cleanup_fd(&w->fds[w->depth--]);
+}
+
+static void walk_close(struct walk *w)
+{
+	walk_up(w, 0);
+	cleanup_fd(&w->fds[0]);
+}
+
+/* Where the link leads is gone first, and the rest behind that. */
+static int follow(struct walk *w, int link_fd)
+{
+	char target[PATH_MAX], rest[sizeof(w->rest)];
+	ssize_t length = readlinkat(link_fd, "", target, sizeof(target));
+
+	if (length < 0)
+		return -errno;
+	if (w->links++ == LINKS_MOST)
+		return -ELOOP;
+	strcpy(rest, w->rest);
+	if ((size_t)snprintf(w->rest, sizeof(w->rest), "%.*s/%s", (int)length, target, rest) >=
+		sizeof(w->rest))
+		return -ENAMETOOLONG;
+	if (length > 0 && target[0] == '/')
+		walk_up(w, 0);
+	return 0;
+}
+
+static bool is_at_end(const struct walk *w)
+{
+	return w->rest[strspn(w->rest, "/")] == '\0';
+}
+
+/* Goes on by one name; *ret_fd is set where that is no folder and nothing is to come. */
+static int step(struct walk *w, const char *name, int *ret_fd)
+{
+	_cleanup_fd_ int fd = openat(w->fds[w->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	unsigned type;
+	int r = fd < 0 ? -errno : plain_check(fd, w->pid, &type);
+
+	if (r < 0)
+		return r;
+	if (S_ISLNK(type))
+		return follow(w, fd);
+	if (!S_ISDIR(type) && !is_at_end(w))
+		return -ENOTDIR;
+	if (S_ISDIR(type) && w->depth + 1 == DEPTH_MOST)
+		return -ENAMETOOLONG;
+	if (S_ISDIR(type))
+		w->fds[++w->depth] = take_fd(&fd);
+	else
+		*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int open_by_steps(pid_t pid, int root_fd, const char *path, int *ret_fd)
+{
+	_cleanup_(walk_close) struct walk w = {
+		.pid = pid, .fds = {fcntl(root_fd, F_DUPFD_CLOEXEC, 0)}};
+	char name[NAME_MAX + 1];
+	unsigned type;
+	int r = w.fds[0] < 0 ? -errno : plain_check(root_fd, pid, &type);
+
+	if (r == 0 && (size_t)snprintf(w.rest, sizeof(w.rest), "%s", path) >= sizeof(w.rest))
+		r = -ENAMETOOLONG;
+	while (r == 0 && *ret_fd < 0 && !is_at_end(&w)) {
+		char *at = w.rest + strspn(w.rest, "/");
+		size_t length = strcspn(at, "/");
+
+		if (length >= sizeof(name))
+			return -ENAMETOOLONG;
+		memcpy(name, at, length);
+		name[length] = '\0';
+		memmove(w.rest, at + length, strlen(at + length) + 1);
+		if (strcmp(name, "..") == 0)
+			walk_up(&w, w.depth ? w.depth - 1 : 0);
+		else if (strcmp(name, ".") != 0)
+			r = step(&w, name, ret_fd);
+	}
+	if (r == 0 && *ret_fd < 0)
+		*ret_fd = take_fd(&w.fds[w.depth]);
+	return r;
+}
+
+/* For who can be kept waiting by nobody but herself. */
+static int open_at_once(pid_t pid, int root_fd, const char *path, int *ret_fd)
 {
 	const struct how how = {.flags = O_PATH | O_CLOEXEC, .resolve = IN_ROOT | NO_MAGIC_LINKS};
+
+	*ret_fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (*ret_fd < 0 && errno == ENOSYS)
+		*ret_fd = open_as_ours(pid, path);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+int far_open(pid_t pid, const char *path, struct far *ret_far)
+{
 	_cleanup_fd_ int root_fd = -1;
 	struct far far = FAR_NULL;
 	char root[32];
+	int r;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd >= 0)
-		far.fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (root_fd >= 0 && far.fd < 0 && errno == ENOSYS)
-		far.fd = open_as_ours(pid, path);
-	if (far.fd < 0)
+	if (root_fd < 0)
 		return -errno;
+	r = geteuid() == 0 ? open_by_steps(pid, root_fd, path, &far.fd)
+			   : open_at_once(pid, root_fd, path, &far.fd);
+	if (r < 0)
+		return r;
 	snprintf(far.path, sizeof(far.path), "/proc/self/fd/%d", far.fd);
 	*ret_far = far;
 	return 0;
+}
+
+int far_open_tree(pid_t pid, const char *path, struct far *ret_far)
+{
+	struct far far = FAR_NULL;
+	int r = far_open(pid, path, &far);
+
+	if (r == 0 && geteuid() == 0 && !plain_is_in_roots(pid))
+		r = -EMEDIUMTYPE;
+	if (r < 0) {
+		far_close(&far);
+		return r;
+	}
+	*ret_far = far;
+	return 0;
+}
+
+const char *far_explain(int r)
+{
+	return r == -EMEDIUMTYPE
+		       ? "it is on a file system that a user may have mounted and that might "
+			 "never answer, so it was not looked at"
+		       : strerror(-r);
 }
 
 void far_close(struct far *far)

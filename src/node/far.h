@@ -20,7 +20,17 @@ struct far {
 
 /*
  * Links and ".." lead to nothing that is not below the process's root: in a root of its own a tenant's link to /etc would be
- * ours. -errno; to be closed in any case.
+ * ours. For root nothing on the way is asked that might ask a program of a user's: -EMEDIUMTYPE there (node/plain.h).
+ * -errno; to be closed in any case.
  */
 int far_open(pid_t pid, const char *path, struct far *ret_far) MUST_CHECK;
+
+/*
+ * The same of a folder in which more is opened by far.path, or of what is listened at there: -EMEDIUMTYPE, for root, where a user may
+ * mount something in it at any moment.
+ */
+int far_open_tree(pid_t pid, const char *path, struct far *ret_far) MUST_CHECK;
+
+/* For people. */
+const char *far_explain(int r);
 void far_close(struct far *far);

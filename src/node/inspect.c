@@ -130,7 +130,7 @@ static struct inspected_share read_share(int pid, const char *path)
 		r = file_read_regular(AT_FDCWD, far.path, 0, text, sizeof(text), &length);
 	if (r == 0 && share_parse(text, length, &seen.share, &fault) == 0)
 		return seen;
-	seen.why = r == -EBADF ? "it is no regular file" : r < 0 ? strerror(-r) : fault.why;
+	seen.why = r == -EBADF ? "it is no regular file" : r < 0 ? far_explain(r) : fault.why;
 	seen.line = r < 0 ? 0 : fault.line;
 	return seen;
 }
@@ -145,20 +145,22 @@ static void read_shares(int pid, struct inspection *i)
 		i->shares[1] = read_share(pid, i->options.share_path);
 }
 
-/* The path for us, by the nearest folder that is there; "" where none is. */
-static void find_region(int pid, const char *path, struct far *far, char *ret_path, size_t size)
+/* The nearest folder of the path's that is there. -EMEDIUMTYPE where that may not be asked. */
+static int find_folder(int pid, const char *path, struct far *far, bool *ret_is_its_own)
 {
 	char folder[SHARE_PATH_BYTES];
 	size_t length = strlen(path);
 	int r = -ENOENT;
 
-	while (r < 0 && length > 0) {
+	*ret_is_its_own = true;
+	for (unsigned i = 0; r < 0 && r != -EMEDIUMTYPE && length > 0; i++) {
 		while (length > 0 && path[--length] != '/')
 			;
 		snprintf(folder, sizeof(folder), "%.*s", length ? (int)length : 1, path);
 		r = far_open(pid, folder, far);
+		*ret_is_its_own = i == 0;
 	}
-	snprintf(ret_path, size, "%s%s", r < 0 ? "" : far->path, r < 0 ? "" : path + length);
+	return r;
 }
 
 static void read_region(int pid, struct inspection *i)
@@ -166,7 +168,7 @@ static void read_region(int pid, struct inspection *i)
 	struct inspected_region *r = &i->region;
 	const char *path = REGION_DEFAULT_PATH;
 	_cleanup_(far_close) struct far folder = FAR_NULL;
-	char far[SHARE_PATH_BYTES + 32];
+	bool is_its_own;
 	int outcome;
 
 	if (i->shares[0].share.region[0])
@@ -176,9 +178,14 @@ static void read_region(int pid, struct inspection *i)
 	else if (i->options.region_path)
 		path = i->options.region_path;
 	snprintf(r->path, sizeof(r->path), "%s", path);
-	find_region(pid, r->path, &folder, far, sizeof(far));
-	r->file_system = filesystem_at(far)->name;
-	outcome = region_foresee(far);
+	outcome = find_folder(pid, r->path, &folder, &is_its_own);
+	r->is_strange = outcome == -EMEDIUMTYPE;
+	r->file_system = r->is_strange ? "a file system that was not looked at"
+				       : filesystem_at(folder.path)->name;
+	/* Nothing is looked up in the folder: what is mounted there may be the process's own. */
+	outcome = r->is_strange ? 0 : region_foresee(folder.path);
+	if (outcome == 0 && !is_its_own)
+		outcome = -ENOENT;
 	if (outcome) {
 		r->why = region_explain(outcome);
 		r->right = region_remedy(outcome);

@@ -25,6 +25,7 @@ struct inspected_region {
 	const char *file_system;
 	const char *why,
 		*right; /* why it cannot be there, and what would help; NULL: nothing is foreseen */
+	bool is_strange; /* on a file system that might never answer, and was not looked at */
 };
 
 struct inspection {

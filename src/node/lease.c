@@ -9,9 +9,8 @@
 
 #include "base/file.h"
 
-pid_t lease_holder(int folder_fd, const char *name)
+pid_t lease_holder_of(dev_t device, ino_t seen_inode)
 {
-	struct file_identity id;
 	unsigned major_seen, minor_seen;
 	pid_t holder = 0;
 	char *line = NULL;
@@ -20,16 +19,22 @@ pid_t lease_holder(int folder_fd, const char *name)
 	FILE *file;
 	int pid;
 
-	if (file_identify_at(folder_fd, name, &id) < 0)
-		return 0;
 	file = fopen("/proc/locks", "re");
 	while (file && !holder && getline(&line, &size, file) >= 0)
 		if (sscanf(line, "%*u: LEASE %*s %*s %d %x:%x:%" SCNu64, &pid, &major_seen,
 			    &minor_seen, &inode) == 4 &&
-			inode == id.inode && makedev(major_seen, minor_seen) == id.device)
+			inode == seen_inode && makedev(major_seen, minor_seen) == device)
 			holder = pid;
 	free(line);
 	if (file)
 		fclose(file);
 	return holder;
+}
+
+pid_t lease_holder(int folder_fd, const char *name)
+{
+	struct file_identity id;
+
+	return file_identify_at(folder_fd, name, &id) < 0 ? 0
+							  : lease_holder_of(id.device, id.inode);
 }

@@ -6,3 +6,4 @@
 
 /* The process that has a lease on the file; 0 where nothing tells. The file itself is not opened. */
 pid_t lease_holder(int folder_fd, const char *name);
+pid_t lease_holder_of(dev_t device, ino_t inode);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/bits.h"
+#include "base/file.h"
 #include "node/mappings.h"
 
 #define MAPPED_PATH_BYTES 80
@@ -23,3 +24,6 @@ void mapped_path(pid_t pid, const struct mapping *mapping, char ret_path[MAPPED_
  * file system is none that is known to answer without asking a program of somebody's, -EBADF where it is no regular file.
  */
 int mapped_open(const char *path, int *ret_fd) MUST_CHECK;
+
+/* Which file it is; by the same rule, without opening it: somebody may have a lease on it. */
+int mapped_identify(const char *path, struct file_identity *ret_identity) MUST_CHECK;

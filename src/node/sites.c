@@ -54,13 +54,10 @@ static int identify(const char *path, struct file_identity *ret_identity)
 /* By the kernel's link alone, or, for one's own process where one may not follow that, by its path. */
 static int identify_mapped(const char *link, const char *path, struct file_identity *ret_identity)
 {
-	_cleanup_fd_ int fd = -1;
-	int r = mapped_open(link, &fd);
+	int r = mapped_identify(link, ret_identity);
 
 	if ((r == -EPERM || r == -EACCES) && path)
 		return identify(path, ret_identity);
-	if (r == 0)
-		r = file_identify(fd, ret_identity);
 	/* What is of another length is another program's file. */
 	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -EBADF : r;
 }
@@ -73,46 +70,19 @@ static bool is_known(const struct sites *s, const struct file_identity *id)
 	return false;
 }
 
-/* Of root's processes in a mount namespace of their own, which are a container's, that namespace is counted as a user. */
-static uint64_t space_of(pid_t pid)
-{
-	struct file_identity own, its;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	if (file_identify_path(path, &its) < 0 || file_identify_path("/proc/self/ns/mnt", &own) < 0)
-		return 0;
-	return its.inode == own.inode ? 0 : its.inode;
-}
-
-static struct sites_user *find_user(struct sites *s, uid_t user, uint64_t space)
-{
-	struct sites_user *users;
-
-	for (size_t i = 0; i < s->user_count; i++)
-		if (s->users[i].user == user && s->users[i].space == space)
-			return &s->users[i];
-	users = reallocarray(s->users, s->user_count + 1, sizeof(*users));
-	if (!users)
-		return NULL;
-	s->users = users;
-	users[s->user_count] = (struct sites_user){.user = user, .space = space};
-	return &users[s->user_count++];
-}
-
 /* Counts one more of the user's folders; false where that is too many. */
 static bool may_look(struct sites *s, uid_t user)
 {
-	struct sites_user *u = s->most_of_user && user ? find_user(s, user, 0) : NULL;
+	struct account *a = s->most_of_user && user ? account_find(&s->accounts, user, 0) : NULL;
 
 	if (!s->most_of_user || !user)
 		return true;
-	if (u && u->looked_at < s->most_of_user) {
-		u->looked_at++;
+	if (a && a->folders < s->most_of_user) {
+		a->folders++;
 		return true;
 	}
-	if (u)
-		u->left_out++;
+	if (a)
+		a->left_out++;
 	return false;
 }
 
@@ -186,6 +156,22 @@ static int add_region(struct sites *s, const char *path)
 	return 0;
 }
 
+/* A user's own, but others may write to it: what is in it may be theirs. */
+static void note_distrusted(
+	struct sites *s, const char *path, int at_fd, const char *name, uid_t owner)
+{
+	struct file_identity id;
+
+	if (file_identify_at(at_fd, name, &id) < 0 || !id.is_folder || !(id.mode & 022) ||
+		(owner != ROOT_OF_ANYBODY && id.owner != owner))
+		return;
+	if (s->distrusted.count++)
+		return;
+	snprintf(s->distrusted.path, sizeof(s->distrusted.path), "%s", path);
+	s->distrusted.mode = id.mode;
+	s->distrusted.owner = id.owner;
+}
+
 static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owner, const char *name)
 {
 	char folder[PATH_BYTES], region[PATH_BYTES + 8];
@@ -194,9 +180,14 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 	_cleanup_fd_ int fd = -1;
 	struct site *site;
 	bool has_region;
+	int r;
 
-	if (length < 0 || (size_t)length >= sizeof(folder) ||
-		root_open_slice(root_fd, owner, name, &fd) < 0)
+	if (length < 0 || (size_t)length >= sizeof(folder))
+		return 0;
+	r = root_open_slice(root_fd, owner, name, &fd);
+	if (r == -EPERM)
+		note_distrusted(s, folder, root_fd, name, owner);
+	if (r < 0)
 		return 0;
 	snprintf(region, sizeof(region), "%s/region", folder);
 	has_region = file_identify_at(fd, "region", &id) == 0 && id.is_regular;
@@ -221,10 +212,13 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 static int add_root(struct sites *s, const char *root, uid_t owner)
 {
 	DIR *folder = NULL;
-	int fd, r = 0;
+	int fd, r = root_open(root, owner, &fd, &owner);
 
-	if (root_open(root, owner, &fd, &owner) < 0)
+	if (r == -EPERM)
+		note_distrusted(s, root, AT_FDCWD, root, owner);
+	if (r < 0)
 		return 0;
+	r = 0;
 	folder = fdopendir(fd);
 	if (!folder) {
 		close(fd);
@@ -299,7 +293,7 @@ struct mapper {
 	pid_t pid;
 	uid_t user;
 	bool sees_ours; /* its paths are ours: nothing of its own is mounted or is its root */
-	struct sites_user *budget; /* NULL: without an end */
+	struct account *account; /* NULL: without an end */
 };
 
 static bool sees_ours(pid_t pid)
@@ -309,7 +303,7 @@ static bool sees_ours(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
 	length = readlink(path, root, sizeof(root));
-	return length == 1 && root[0] == '/' && !space_of(pid);
+	return length == 1 && root[0] == '/' && !user_mounts_of(pid);
 }
 
 static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
@@ -320,8 +314,8 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	struct site *site;
 	int r;
 
-	if (by->budget)
-		by->budget->lines += LINES_OF_OPENING;
+	if (by->account)
+		by->account->lines += LINES_OF_OPENING;
 	mapped_path(by->pid, m, link);
 	if (has_no_path(m))
 		strcpy(path, link);
@@ -333,12 +327,12 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 		s->strange_count++;
 	if (r < 0 || is_known(s, &id))
 		return 0;
-	if (by->budget && by->budget->mapped == SITES_OF_USER) {
-		by->budget->left_out++;
+	if (by->account && by->account->mapped == SITES_OF_USER) {
+		by->account->left_out++;
 		return 0;
 	}
-	if (by->budget)
-		by->budget->mapped++;
+	if (by->account)
+		by->account->mapped++;
 	/* The path is for people, and nothing is opened by it. */
 	if (by->sees_ours && !has_no_path(m))
 		snprintf(path, sizeof(path), "%s", m->path);
@@ -358,25 +352,17 @@ static int add_mappings_of(struct sites *s, pid_t pid)
 {
 	_cleanup_(mappings_close) struct mappings all = MAPPINGS_NULL;
 	struct mapper by = {.pid = pid};
-	uint64_t space;
 	struct mapping m;
-	int r = 0;
+	int r = account_enter(&s->accounts, pid, &by.user, &by.account);
 
-	/* It has ended. */
-	if (!user_who_started(pid, &by.user))
-		return 0;
-	space = by.user ? 0 : space_of(pid);
-	if (by.user || space) {
-		by.budget = find_user(s, by.user, space);
-		if (!by.budget)
-			return -ENOMEM;
-	}
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	if (mappings_open(pid, &all) < 0)
 		return 0;
 	by.sees_ours = sees_ours(pid);
 	while (r == 0 && mappings_next(&all, &m)) {
-		if (by.budget && by.budget->lines++ >= LINES_OF_USER) {
-			by.budget->has_more_lines = true;
+		if (by.account && by.account->lines++ >= LINES_OF_USER) {
+			by.account->has_more_lines = true;
 			break;
 		}
 		if (may_be_region(&m))
@@ -452,10 +438,13 @@ int sites_find_folders(struct sites *sites, struct err *err)
 
 size_t sites_left_out(const struct sites *sites)
 {
-	size_t count = sites->strange_count;
+	size_t count = sites->strange_count + sites->distrusted.count;
 
-	for (size_t i = 0; i < sites->user_count; i++)
-		count += sites->users[i].left_out + sites->users[i].has_more_lines;
+	for (size_t i = 0; i < sites->accounts.count; i++) {
+		const struct account *a = &sites->accounts.list[i];
+
+		count += a->left_out + a->processes_left_out + a->has_more_lines;
+	}
 	return count;
 }
 
@@ -492,6 +481,6 @@ void sites_clear(struct sites *sites)
 		free(sites->list[i].mapped);
 	}
 	free(sites->list);
-	free(sites->users);
+	accounts_clear(&sites->accounts);
 	*sites = SITES_NULL;
 }

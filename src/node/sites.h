@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "node/account.h"
 
 /* A place where a slice is, or a region that may be one's. */
 struct site {
@@ -22,22 +23,21 @@ struct site {
 	ino_t inode;
 };
 
-/* What was looked at of a user; of containers' root, of each mount namespace. */
-struct sites_user {
-	uid_t user;
-	uint64_t space;
-	unsigned looked_at, mapped, lines; /* folders, regions that were mapped, and mappings */
-	unsigned left_out;
-	bool has_more_lines; /* processes of the user have more mappings than are looked at */
+/* Folders of slices that were not looked at, as others than their owners may write to them. */
+struct sites_distrusted {
+	unsigned count;
+	char path[256]; /* of the first, and what it is */
+	unsigned mode;
+	uid_t owner;
 };
 
 struct sites {
 	struct site *list;
 	size_t count, capacity;
 	unsigned most_of_user; /* so many folders of each user but root are looked at; 0: all */
-	struct sites_user *users;
-	size_t user_count;
+	struct accounts accounts;
 	unsigned strange_count; /* mappings on file systems that might never answer */
+	struct sites_distrusted distrusted;
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

@@ -228,10 +228,14 @@ bool slice_is_running(int folder_fd, const char *path, uid_t owner)
 	char share[SHARE_PATH_BYTES + 16];
 	_cleanup_fd_ int fd = -1;
 	bool is_locked = false;
+	int r;
 
 	name_share(path, share);
-	if (file_open_regular(folder_fd, "lock", O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
-		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
+	r = file_open_regular(folder_fd, "lock", O_RDONLY | O_NOFOLLOW, &fd);
+	/* A lease on it, which says nothing of the slice. */
+	if (r == -EAGAIN)
+		return started_in_lately(share, owner);
+	if (r < 0 || file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
 	return is_locked || is_child_alive(fd) || started_in_lately(share, owner);
 }

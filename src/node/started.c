@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "node/account.h"
 #include "node/user.h"
 #include "policy/share.h"
 
@@ -28,6 +30,9 @@
 #define ENVIRONMENT_BYTES (UINT64_C(6) << 20)
 /* Longest wait, for all processes, for those that are within exec: for a moment they have no environment. */
 #define EXEC_WAITS 20 /* ms */
+
+/* Of all processes of a user together, in a list of all: 2048 with 32 KiB each. */
+#define ENVIRONMENT_OF_USER (UINT64_C(64) << 20)
 
 /* A process has one; of more than these the rest is not looked at where all processes are. */
 #define SHARES_OF_PROCESS 8
@@ -67,11 +72,14 @@ static bool has_program(const char *pid)
 	return readlink(path, target, sizeof(target)) > 0;
 }
 
+/* Whether a process's environment is read at all. */
+typedef bool filter_fn(const char *pid, void *context);
+
 /* What is done with a process and its environment; true ends the walk. */
 typedef bool process_fn(const char *pid, const char *text, size_t length, void *context);
 
 /* Every process that may be looked at, until one ends the walk: true. The text has room for ENVIRONMENT_BYTES. */
-static bool walk(char *text, process_fn *look, void *context)
+static bool walk(char *text, filter_fn *is_read, process_fn *look, void *context)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 	DIR *folder = opendir("/proc");
@@ -83,7 +91,7 @@ static bool walk(char *text, process_fn *look, void *context)
 		size_t length = 0;
 		char path[64];
 
-		if (!isdigit((unsigned char)e->d_name[0]))
+		if (!isdigit((unsigned char)e->d_name[0]) || !is_read(e->d_name, context))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%.20s/environ", e->d_name);
 		while (file_read(path, text, ENVIRONMENT_BYTES, &length) == 0 && !length && waits &&
@@ -103,6 +111,13 @@ struct search {
 	uid_t owner;
 };
 
+static bool is_owners(const char *pid, void *context)
+{
+	const struct search *search = context;
+
+	return is_of(pid, search->owner);
+}
+
 static bool is_wanted(const char *pid, const char *text, size_t length, void *context)
 {
 	const struct search *search = context;
@@ -120,7 +135,7 @@ bool started_in(const char *share, uid_t owner)
 	struct search search = {share, owner};
 
 	/* Without memory it cannot be known, and counts as so. */
-	return !text || walk(text, is_wanted, &search);
+	return !text || walk(text, is_owners, is_wanted, &search);
 }
 
 struct started {
@@ -130,10 +145,12 @@ struct started {
 
 /* What any process was started in, by share and owner. */
 static struct {
+	struct accounts accounts;
+	struct account *account; /* of the process that is looked at; NULL: without an end */
 	struct started *list;
 	size_t count, capacity;
 	uint64_t good_until_ns;
-	bool is_whole;
+	bool is_whole, lacks_memory;
 } all;
 
 static bool append(const char *share, uid_t owner)
@@ -151,6 +168,22 @@ static bool append(const char *share, uid_t owner)
 	return all.list[all.count++].share;
 }
 
+/* Whether it is one of those that are looked at of its user. */
+static bool may_read(const char *pid, void *context)
+{
+	uid_t user;
+	int r = account_enter(&all.accounts, atoi(pid), &user, &all.account);
+
+	(void)context;
+	all.lacks_memory |= r == -ENOMEM;
+	if (r < 0)
+		return false;
+	if (!all.account || all.account->environment_bytes < ENVIRONMENT_OF_USER)
+		return true;
+	all.account->has_more_environment = true;
+	return false;
+}
+
 /* Ends the walk without memory. */
 static bool note(const char *pid, const char *text, size_t length, void *context)
 {
@@ -159,6 +192,8 @@ static bool note(const char *pid, const char *text, size_t length, void *context
 	uid_t owner;
 
 	(void)context;
+	if (all.account)
+		all.account->environment_bytes += length;
 	for (unsigned i = 0; i < SHARES_OF_PROCESS && (share = next_share(text, length, &at)); i++)
 		if (strlen(share) < SHARE_PATH_BYTES + 16 && user_who_started(atoi(pid), &owner) &&
 			!append(share, owner))
@@ -183,11 +218,26 @@ static void read_all(void)
 	for (size_t i = 0; i < all.count; i++)
 		free(all.list[i].share);
 	all.count = 0;
-	all.is_whole = text && !walk(text, note, NULL);
+	accounts_clear(&all.accounts);
+	all.lacks_memory = false;
+	all.is_whole = text && !walk(text, may_read, note, NULL) && !all.lacks_memory;
 	if (all.is_whole && all.count)
 		qsort(all.list, all.count, sizeof(*all.list), compare);
 	now_ns = clock_now_ns();
 	all.good_until_ns = now_ns + GOOD_TIMES * (now_ns - before_ns);
+}
+
+/* Of who has more than is looked at nobody knows: it counts as started. */
+static bool is_cut(uid_t owner)
+{
+	for (size_t i = 0; i < all.accounts.count; i++) {
+		const struct account *a = &all.accounts.list[i];
+
+		if (a->user == owner && !a->space &&
+			(a->processes_left_out || a->has_more_environment))
+			return true;
+	}
+	return false;
 }
 
 bool started_in_lately(const char *share, uid_t owner)
@@ -196,6 +246,6 @@ bool started_in_lately(const char *share, uid_t owner)
 
 	if (clock_now_ns() >= all.good_until_ns)
 		read_all();
-	return !all.is_whole ||
+	return !all.is_whole || is_cut(owner) ||
 	       (all.count && bsearch(&wanted, all.list, all.count, sizeof(*all.list), compare));
 }

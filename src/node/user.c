@@ -2,12 +2,18 @@
 /* Users, by name and by number. */
 #include "node/user.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/parse.h"
 
 void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
@@ -40,21 +46,21 @@ bool user_find(const char *text, uid_t *ret_uid)
 	return true;
 }
 
-/* The real, effective and saved one. The file is as long as the process has groups, of which there may be 65536. */
+/* The real, effective and saved one. They stand before the process's groups, of which there may be 65536. */
 static bool read_users(pid_t pid, unsigned ret_uids[3])
 {
-	_cleanup_free_ char *line = NULL;
-	_cleanup_file_ FILE *file = NULL;
-	size_t capacity = 0;
-	char path[64];
+	_cleanup_fd_ int fd = -1;
+	char path[64], text[1024];
+	const char *line;
+	ssize_t length;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	file = fopen(path, "re");
-	while (file && getline(&line, &capacity, file) > 0)
-		if (strncmp(line, "Uid:", 4) == 0)
-			return sscanf(line + 4, "%u %u %u", &ret_uids[0], &ret_uids[1],
-				       &ret_uids[2]) == 3;
-	return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[length > 0 ? length : 0] = '\0';
+	/* The name is the process's own, and no line of it is: the kernel writes what ends a line as two characters. */
+	line = strstr(text, "\nUid:");
+	return line && sscanf(line + 5, "%u %u %u", &ret_uids[0], &ret_uids[1], &ret_uids[2]) == 3;
 }
 
 bool user_of_process(pid_t pid, uid_t *ret_uid)
@@ -67,12 +73,74 @@ bool user_of_process(pid_t pid, uid_t *ret_uid)
 	return true;
 }
 
-bool user_who_started(pid_t pid, uid_t *ret_uid)
+/* The user whose the outermost namespace of users is that the process is in and we are not. -ENOENT where there is none, or it is not told. */
+static int find_owner(pid_t pid, uid_t *ret_owner, uint64_t *ret_space)
 {
+	struct file_identity own, seen;
+	_cleanup_fd_ int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	if (file_identify_path("/proc/self/ns/user", &own) < 0 ||
+		file_identify_path(path, &seen) < 0 || seen.inode == own.inode)
+		return -ENOENT;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0) {
+		_cleanup_fd_ int parent = ioctl(fd, NS_GET_PARENT);
+
+		/* None of ours is above it. */
+		if (parent < 0 || file_identify(parent, &seen) < 0)
+			return -ENOENT;
+		if (seen.inode == own.inode && file_identify(fd, &seen) == 0) {
+			*ret_space = seen.inode;
+			return ioctl(fd, NS_GET_OWNER_UID, ret_owner) < 0 ? -ENOENT : 0;
+		}
+		cleanup_fd(&fd);
+		fd = take_fd(&parent);
+	}
+	return -ENOENT;
+}
+
+uint64_t user_mounts_of(pid_t pid)
+{
+	struct file_identity own, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (file_identify_path(path, &its) < 0 || file_identify_path("/proc/self/ns/mnt", &own) < 0)
+		return 0;
+	return its.inode == own.inode ? 0 : its.inode;
+}
+
+/* The space is 0 but for a namespace of users that root has made. */
+static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
+{
+	uint64_t space = 0;
 	unsigned uids[3];
+	uid_t owner;
+	bool is_owned;
 
 	if (!read_users(pid, uids))
 		return false;
-	*ret_uid = uids[0];
+	/* Asked for afterwards: nobody comes back from such a namespace. Root's are containers, whose users are nobody's else. */
+	is_owned = find_owner(pid, &owner, &space) == 0;
+	*ret_uid = is_owned && owner != 0 ? owner : uids[0];
+	*ret_space = is_owned && owner == 0 ? space : 0;
+	return true;
+}
+
+bool user_who_started(pid_t pid, uid_t *ret_uid)
+{
+	uint64_t ignored;
+
+	return find_user(pid, ret_uid, &ignored);
+}
+
+bool user_and_space(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
+{
+	if (!find_user(pid, ret_uid, ret_space))
+		return false;
+	if (!*ret_uid && !*ret_space)
+		*ret_space = user_mounts_of(pid);
 	return true;
 }

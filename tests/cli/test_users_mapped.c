@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu as root beside users who mean harm (tests/cli/users.h): what processes have mapped. */
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "region/process.h"
+#include "region/slot.h"
+#include "tests/cli/tool.h"
+#include "tests/cli/users.h"
+
+/* What a process has mapped is seen, whatever is mounted over its path, and as its user's. */
+static void what_a_process_has_mapped_cannot_be_hidden(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	/* in its own mount namespace: tmpfs over it, another file over it, its tmpfs unmounted, another root */
+	said = tool_run(AS MAPS
+		"own() { as $A unshare -Urm sh -c \"$1\" & look; }; M='python3 /tmp/x/map.py'\n"
+		"R=/tmp/x/train/region; own \"$M $R 'mount -t tmpfs none /tmp/x/train'\"\n"
+		"own \"$M $R 'cp /tmp/x/map.py /tmp/x/other; mount --bind /tmp/x/other $R'\"\n"
+		"own \"cp $R /tmp/x/copy; mount -t tmpfs none /tmp/x/train; cp /tmp/x/copy $R; "
+		"$M $R 'umount -l /tmp/x/train'\"\n"
+		"own \"mount --rbind / /tmp/x/root; chroot /tmp/x/root $M $R true\"");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n54321/train\n54321/root\n54321/train\n");
+}
+
+/* Root opens what is mapped and nothing that has taken its path. */
+static void what_is_mounted_over_a_mapped_path_is_not_opened(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(
+		AS MAPS "as $A sh -c 'cd /tmp/x; mkdir other; cp train/region other/region; "
+			"touch -d 2001-01-01 other/region'; T=$(stat -c %%X /tmp/x/other/region)\n"
+			"as $A unshare -Urm sh -c \"python3 /tmp/x/map.py /tmp/x/train/region "
+			"'mount --bind "
+			"/tmp/x/other /tmp/x/train'\" & ready; \"$VGPU\" list --all >/dev/null; "
+			"\"$VGPU\" doctor >/dev/null; : >/tmp/x/end; wait\n"
+			"echo $(($(stat -c %%X /tmp/x/other/region) - T))");
+	assert_string_equal(said->out, "0\n");
+}
+
+/* An overlay of the user's own may have FUSE below it: what is there is not opened, and a line says so. */
+static void a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(AS MAPS
+		"as $A unshare -Urm sh -c 'cd /tmp/x; mkdir u w m; mount -t overlay none -o "
+		"userxattr,lowerdir=train,upperdir=u,workdir=w m || : >ready; "
+		"python3 map.py m/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"vgpu: 1 mapping that may be a region's was not looked at: it is on a file system "
+		"that a user may have mounted and that might never answer\n");
+}
+
+/* /proc/PID/status is longer than a page then. */
+static void a_process_with_many_groups_is_seen(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(
+		BY MAPS "setpriv --reuid 54321 --regid 54321 --groups $(seq -s , 100001 102000) "
+			"-- sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n");
+}
+
+/* As a program in a container without root: of a user that is one of Alice's subordinate ones. */
+#define SUBORDINATE 100999
+
+static int begin_container(void *region)
+{
+	int fd = open(region, O_RDWR);
+	void *at =
+		mmap(NULL, sizeof(struct region_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED || unshare(CLONE_NEWUSER) < 0 ? -1 : 0;
+}
+
+static void change_user(void *region)
+{
+	if (getuid() == 1000)
+		pause();
+	else if (setgid(1000) < 0 || setuid(1000) < 0) /* until root has mapped the numbers */
+		usleep(1000);
+}
+
+static bool is_of(pid_t pid, uid_t user)
+{
+	return tool_run("grep -q '^Uid:.%u.%u.%u' /proc/%d/status", user, user, user, (int)pid)
+		       ->status == 0;
+}
+
+static void a_process_of_a_users_container_is_shown_as_hers(void **state)
+{
+	static char region_path[] = "/tmp/x/train/region";
+	static const struct user_process container = {
+		.begin = begin_container, .again = change_user, .context = region_path};
+	static const uid_t users[] = {ALICE, BOB};
+	uint64_t deadline_ns = users_deadline();
+	const struct said *said;
+	struct process_identity id;
+	struct region region;
+	int outcome;
+	pid_t pid;
+
+	users_begin_maps();
+	pid = users_start(ALICE, &container, &outcome);
+	if (outcome != 0) {
+		users_end(pid);
+		skip();
+	}
+	tool_run("for f in uid gid; do printf '0 54321 1\n1 100000 65536\n' >/proc/%d/${f}_map; "
+		 "done",
+		(int)pid);
+	while (!is_of(pid, SUBORDINATE))
+		users_pause(deadline_ns);
+	said = tool_run("\"$VGPU\" list --all | grep -o '^[0-9]*/train'");
+	assert_string_equal(said->out, "54321/train\n");
+	assert_int_equal(process_identify(pid, &id), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		unsigned slot;
+		char path[64];
+
+		tool_run(AS "slice %u web", users[i]);
+		snprintf(path, sizeof(path), "/tmp/vgpu-%u/web/region", users[i]);
+		assert_int_equal(region_open(path, &region), 0);
+		assert_int_equal(slot_claim(&region, &slot), 0);
+		region.file->own.slots[slot].pid = (uint32_t)pid;
+		region.file->own.slots[slot].start_time = id.start_time;
+		said = tool_run("\"$VGPU\" list --processes | grep -cw '(%d)'; \"$VGPU\" list "
+				"--json | grep -c '\"pid\": %d,'",
+			(int)pid, (int)pid);
+		assert_string_equal(said->out, users[i] == ALICE ? "0\n1\n" : "1\n0\n");
+		region_close(&region);
+		users_clear(state);
+	}
+	users_end(pid);
+}
+
+/* A region that many have mapped is not many: it is who maps many who is not looked at without an end. */
+static void who_maps_many_regions_keeps_root_waiting_no_longer(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(AS MAPS
+		"cat >/tmp/x/many.py <<'END'\n"
+		"import mmap, os, time\n"
+		"kept = []\n"
+		"for i in range(300):\n"
+		"    f = open('/tmp/x/train/%%d.cache' %% i, 'w+b')\n"
+		"    f.truncate(os.path.getsize('/tmp/x/train/region'))\n"
+		"    kept.append(mmap.mmap(f.fileno(), 0))\n"
+		"open('/tmp/x/ready', 'w')\n"
+		"while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n"
+		"END\n"
+		"for as in 'as $A' 'unshare -m'; do eval \"$as sh -c 'python3 /tmp/x/many.py'\" & "
+		"ready; for c in 'list --all' doctor; do \"$VGPU\" $c 2>&1 | grep '^vgpu: user'; "
+		"done; : >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; done");
+#define LINE " has more than 256 folders and regions where slices are: 44 were not looked at\n"
+	assert_string_equal(said->out,
+		"vgpu: user 54321" LINE "vgpu: user 54321" LINE
+		"vgpu: user root of a container" LINE "vgpu: user root of a container" LINE);
+}
+
+static int run(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(what_a_process_has_mapped_cannot_be_hidden, users_clear),
+		cmocka_unit_test_setup(
+			what_is_mounted_over_a_mapped_path_is_not_opened, users_clear),
+		cmocka_unit_test_setup(
+			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, users_clear),
+		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, users_clear),
+		cmocka_unit_test_setup(
+			a_process_of_a_users_container_is_shown_as_hers, users_clear),
+		cmocka_unit_test_setup(
+			who_maps_many_regions_keeps_root_waiting_no_longer, users_clear),
+	};
+
+	return cmocka_run_group_tests_name("cli users mapped", tests, users_set_up, NULL);
+}
+
+int main(void)
+{
+	return users_main(run);
+}

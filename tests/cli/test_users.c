@@ -130,42 +130,6 @@ static void what_anybody_can_fill_is_listed_in_part(void **state)
 	assert_says(said->out, " wrong. Its owner, or root, has to change or remove it.");
 }
 
-/* Where nothing names an accounting file, Alice's is not Bob's, and neither can keep the other from one. */
-static void the_default_region_is_no_other_users(void **state)
-{
-	static const char run[] =
-		AS "build=${VGPU%%/src/cli/vgpu}; tenant() { as $1 env CUDA_DEVICE_MEMORY_LIMIT=2g "
-		   "LD_PRELOAD=$build/src/tenant/libvgpu.so "
-		   "LD_LIBRARY_PATH=$build/sim/cuda:$build/sim/nvml $build/examples/tenant "
-		   "--blocks 1 >/dev/null && echo $1 had memory; }\n"
-		   "cd /tmp; rm -f cudevshr.cache*; %s; stat -c '%%n %%u %%a' cudevshr.cache*; "
-		   "rm -f cudevshr.cache*";
-	char command[4096];
-	const struct said *said;
-
-	snprintf(command, sizeof(command), run, "as $A touch cudevshr.cache; tenant $B");
-	said = tool_run("%s", command);
-	assert_string_equal(said->out,
-		"54322 had memory\ncudevshr.cache 54321 644\ncudevshr.cache.54322 54322 600\n");
-	snprintf(command, sizeof(command), run, "tenant $A; tenant $B; tenant $A; tenant 0");
-	said = tool_run("%s", command);
-	assert_string_equal(said->out,
-		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
-		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 "
-		"600\n");
-	/* Root's is everybody's, as in a container. */
-	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
-	said = tool_run("%s", command);
-	assert_string_equal(said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
-	snprintf(command, sizeof(command), run,
-		"as $A touch cudevshr.cache cudevshr.cache.$B; as $A chmod 0666 cudevshr.cache.$B; "
-		"tenant $B");
-	said = tool_run("%s", command);
-	assert_null(strstr(said->out, "had memory"));
-	assert_says(said->err, "path=/tmp/cudevshr.cache.54322");
-	assert_says(said->err, "the file is another user's");
-}
-
 static void a_long_name_widens_its_own_row_alone(void **state)
 {
 	const struct said *said = tool_run(AS "slice $B web; slice $A x; as $A mv /tmp/vgpu-$A/x "
@@ -293,7 +257,6 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_name_that_another_user_has_taken_is_given_back, users_clear),
 		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, users_clear),
-		cmocka_unit_test_setup(the_default_region_is_no_other_users, users_clear),
 		cmocka_unit_test_setup(a_long_name_widens_its_own_row_alone, users_clear),
 		cmocka_unit_test_setup(
 			a_simulated_slice_of_another_user_needs_sim_for_a_part, users_clear),

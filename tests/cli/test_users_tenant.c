@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs in slices beside users who mean harm (tests/cli/users.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cli/tool.h"
+#include "tests/cli/users.h"
+
+/* Where nothing names an accounting file, Alice's is not Bob's, and neither can keep the other from one. */
+static void the_default_region_is_no_other_users(void **state)
+{
+	static const char run[] =
+		AS "tenant() { as $1 env CUDA_DEVICE_MEMORY_LIMIT=2g LD_PRELOAD=\"$LIBRARY\" "
+		   "LD_LIBRARY_PATH=\"$DRIVER:$NVML\" \"$TENANT\" --blocks 1 >/dev/null && echo $1 "
+		   "had memory; }\n"
+		   "cd /tmp; rm -f cudevshr.cache*; %s; stat -c '%%n %%u %%a' cudevshr.cache*; "
+		   "rm -f cudevshr.cache*";
+	char command[4096];
+	const struct said *said;
+
+	snprintf(command, sizeof(command), run, "as $A touch cudevshr.cache; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54322 had memory\ncudevshr.cache 54321 644\ncudevshr.cache.54322 54322 600\n");
+	snprintf(command, sizeof(command), run, "tenant $A; tenant $B; tenant $A; tenant 0");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
+		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 "
+		"600\n");
+	/* Root's is everybody's, as in a container. */
+	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
+	snprintf(command, sizeof(command), run,
+		"as $A touch cudevshr.cache cudevshr.cache.$B; as $A chmod 0666 cudevshr.cache.$B; "
+		"tenant $B");
+	said = tool_run("%s", command);
+	assert_null(strstr(said->out, "had memory"));
+	assert_says(said->err, "path=/tmp/cudevshr.cache.54322");
+	assert_says(said->err, "the file is another user's");
+}
+
+static int run(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_default_region_is_no_other_users, users_clear),
+	};
+
+	return cmocka_run_group_tests_name("cli users tenant", tests, users_set_up, NULL);
+}
+
+int main(void)
+{
+	return users_main(run);
+}

@@ -10,7 +10,10 @@
  * rounded, without a bias. It tells of the last 604 ms of a span. In that of long cells, of 262 us, a cell belongs to a span that
  * covers all of it: short work at each one's middle would else hide long work of another stream.
  *
- * All accesses are relaxed: a word is complete in itself, and nothing else is read because of it.
+ * Two processes may tell of the same time at once, and one of them has to be charged for it. The rule: what is marked as a long cell
+ * was charged to somebody. So a span is charged for its last 604 ms as far as it was the first to mark them in the ring of short
+ * cells and had not found them marked as long ones before that, and only then are they marked as long cells. For what is older it is
+ * charged as far as it was the first to mark it as long cells.
  */
 #include "region/busy.h"
 
@@ -45,8 +48,9 @@ static unsigned mark_word(const struct ring *ring, uint64_t number, unsigned fir
 			return last - first + 1; /* the ring is a lap further */
 		if ((now & cells) == cells)
 			return 0;
+		/* release: of a long cell, with marked_long(); of a short one nothing else is read because of it */
 	} while (!atomic_compare_exchange_weak_explicit(
-		at, &seen, now | cells, memory_order_relaxed, memory_order_relaxed));
+		at, &seen, now | cells, memory_order_release, memory_order_relaxed));
 	return (unsigned)__builtin_popcountll(cells & ~now);
 }
 
@@ -67,12 +71,16 @@ static uint64_t mark_cells(const struct ring *ring, uint64_t first, uint64_t end
 	return fresh;
 }
 
-/* How much of the time was not marked in whole long cells. */
+static uint64_t first_long(uint64_t start_ns)
+{
+	return (start_ns + REGION_BUSY_LONG_CELL_NS - 1) / REGION_BUSY_LONG_CELL_NS;
+}
+
+/* Marks the whole long cells of the time; how much of it was not in marked ones. */
 static uint64_t mark_long(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct ring ring = {compute->long_cells, REGION_BUSY_LONG_WORDS};
-	uint64_t first = (start_ns + REGION_BUSY_LONG_CELL_NS - 1) / REGION_BUSY_LONG_CELL_NS;
-	uint64_t end = end_ns / REGION_BUSY_LONG_CELL_NS;
+	uint64_t first = first_long(start_ns), end = end_ns / REGION_BUSY_LONG_CELL_NS;
 
 	if (end <= first)
 		return end_ns - start_ns;
@@ -80,6 +88,26 @@ static uint64_t mark_long(struct region_compute *compute, uint64_t start_ns, uin
 	       (end - first - mark_cells(&ring, first, end)) * REGION_BUSY_LONG_CELL_NS;
 }
 
+/* How much of the time is in marked long cells. */
+static uint64_t marked_long(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t end = end_ns / REGION_BUSY_LONG_CELL_NS, marked = 0;
+
+	for (uint64_t cell = first_long(start_ns); cell < end; cell++) {
+		uint64_t number = cell / REGION_BUSY_WORD_CELLS;
+		/* acquire: with mark_word(): who marked it had marked its short cells before */
+		uint64_t word =
+			atomic_load_explicit(&compute->long_cells[number % REGION_BUSY_LONG_WORDS],
+				memory_order_acquire);
+
+		marked += word >> REGION_BUSY_WORD_CELLS ==
+				  (number / REGION_BUSY_LONG_WORDS & 0xffff) &&
+			  (word >> cell % REGION_BUSY_WORD_CELLS & 1);
+	}
+	return marked * REGION_BUSY_LONG_CELL_NS;
+}
+
+/* How much of the time was not in marked short cells. */
 static uint64_t mark_short(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct ring ring = {compute->cells, REGION_BUSY_WORDS};
@@ -93,21 +121,21 @@ static uint64_t mark_short(struct region_compute *compute, uint64_t start_ns, ui
 
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns)
 {
-	uint64_t unseen_ns = 0, recent_ns, fresh, new_to_short;
+	uint64_t older_ns = 0, recent_ns, unmarked_ns, fresh;
 
 	if (end_ns <= start_ns)
 		return 0;
 	if (end_ns - start_ns > BUSY_LONG_SPAN_NS) {
-		unseen_ns = end_ns - start_ns - BUSY_LONG_SPAN_NS;
+		older_ns = end_ns - start_ns - BUSY_LONG_SPAN_NS;
 		start_ns = end_ns - BUSY_LONG_SPAN_NS;
 	}
 	recent_ns = end_ns - start_ns > BUSY_SPAN_NS ? end_ns - BUSY_SPAN_NS : start_ns;
+	unmarked_ns = end_ns - recent_ns - marked_long(compute, recent_ns, end_ns);
+	fresh = mark_short(compute, recent_ns, end_ns);
+	mark_long(compute, recent_ns, end_ns);
 	if (recent_ns > start_ns)
-		unseen_ns += mark_long(compute, start_ns, recent_ns);
-	/* What is marked in either ring is not new, so neither number is too small. */
-	fresh = mark_long(compute, recent_ns, end_ns);
-	new_to_short = mark_short(compute, recent_ns, end_ns);
-	return unseen_ns + (new_to_short < fresh ? new_to_short : fresh);
+		older_ns += mark_long(compute, start_ns, recent_ns);
+	return older_ns + (fresh < unmarked_ns ? fresh : unmarked_ns);
 }
 
 static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t since_ns, uint64_t now_ns,

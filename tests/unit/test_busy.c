@@ -361,6 +361,47 @@ static void what_threads_mark_at_the_same_time_counts_once(void **state)
 	assert_int_equal(sum, want);
 }
 
+/* The same of spans that are long and short: none of the time is nobody's, whoever is first in which ring. */
+#define LONG_THREADS 4
+#define LONG_ROUNDS  3000
+static pthread_barrier_t round_begins;
+
+static void *mark_long_spans(void *argument)
+{
+	unsigned thread = (unsigned)(uintptr_t)argument;
+	struct random r = random_stream(7, thread);
+
+	for (uint64_t round = 0; round < LONG_ROUNDS; round++) {
+		uint64_t start = BEGIN_NS + round * 3 * SECOND;
+		uint64_t ms = thread ? 500 + random_below(&r, 1500) : 2000;
+
+		/* all end at the same time, as work does that runs beside each other */
+		pthread_barrier_wait(&round_begins);
+		new_ns[thread] += busy_mark(&ring, start + (2000 - ms) * MS, start + 2 * SECOND);
+	}
+	return NULL;
+}
+
+static void of_long_spans_at_the_same_time_nothing_is_lost(void **state)
+{
+	pthread_t threads[LONG_THREADS];
+	uint64_t sum = 0;
+
+	memset(new_ns, 0, sizeof(new_ns));
+	assert_int_equal(pthread_barrier_init(&round_begins, NULL, LONG_THREADS), 0);
+	for (unsigned i = 0; i < LONG_THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, mark_long_spans, (void *)(uintptr_t)i),
+			0);
+	for (unsigned i = 0; i < LONG_THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		sum += new_ns[i];
+	}
+	pthread_barrier_destroy(&round_begins);
+	assert_in_range(sum, LONG_ROUNDS * 2 * SECOND,
+		LONG_ROUNDS * (2 * SECOND + LONG_THREADS * 2 * LONG_CELL_NS));
+}
+
 static void what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds(void **state)
 {
 	const uint64_t now = 100 * SECOND, cap = UINT64_C(300) << 32;
@@ -467,6 +508,7 @@ int main(void)
 		TEST(an_older_lap_is_overtaken),
 		TEST(never_more_is_new_than_was_told),
 		TEST(what_threads_mark_at_the_same_time_counts_once),
+		TEST(of_long_spans_at_the_same_time_nothing_is_lost),
 		TEST(what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds),
 		TEST(what_the_dead_left_is_charged_until_none_of_the_slice_lived),
 		TEST(what_the_dead_took_in_advance_pays_for_their_work),

@@ -19,7 +19,8 @@
 #define SYS_openat2 437
 #endif
 
-#define NO_MAGIC_LINKS 0x02 /* include/uapi/linux/openat2.h */
+#define MOUNT_ID       0x1000 /* STATX_MNT_ID, include/uapi/linux/stat.h; Linux 5.8 */
+#define NO_MAGIC_LINKS 0x02   /* include/uapi/linux/openat2.h */
 #define IN_ROOT	       0x10
 
 struct how {
@@ -87,13 +88,29 @@ static bool is_at_end(const struct walk *w)
 	return w->rest[strspn(w->rest, "/")] == '\0';
 }
 
+/* Whether both are of one mount, and the type of the second: a file's device may be another one than its file system's (overlayfs). */
+static bool is_same_mount(int checked_fd, int fd, unsigned *ret_type)
+{
+	struct statx checked, s;
+
+	if (statx(checked_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, MOUNT_ID, &checked) < 0 ||
+		statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, MOUNT_ID | STATX_TYPE, &s) < 0)
+		return false;
+	if (!(checked.stx_mask & s.stx_mask & MOUNT_ID) || checked.stx_mnt_id != s.stx_mnt_id)
+		return false;
+	*ret_type = s.stx_mode & S_IFMT;
+	return true;
+}
+
 /* Goes on by one name; *ret_fd is set where that is no folder and nothing is to come. */
 static int step(struct walk *w, const char *name, int *ret_fd)
 {
 	_cleanup_fd_ int fd = openat(w->fds[w->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	unsigned type;
-	int r = fd < 0 ? -errno : plain_check(fd, w->pid, &type);
+	int r = fd < 0 ? -errno : 0;
 
+	if (r == 0 && !is_same_mount(w->fds[w->depth], fd, &type))
+		r = plain_check(fd, w->pid, &type);
 	if (r < 0)
 		return r;
 	if (S_ISLNK(type) && !(w->is_link_kept && is_at_end(w)))

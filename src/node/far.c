@@ -19,7 +19,8 @@
 #define SYS_openat2 437
 #endif
 
-#define NO_MAGIC_LINKS 0x02 /* include/uapi/linux/openat2.h */
+#define MOUNT_ID       0x1000 /* STATX_MNT_ID, include/uapi/linux/stat.h; Linux 5.8 */
+#define NO_MAGIC_LINKS 0x02   /* include/uapi/linux/openat2.h */
 #define IN_ROOT	       0x10
 
 struct how {
@@ -47,6 +48,7 @@ struct walk {
 	pid_t pid;
 	int fds[DEPTH_MOST]; /* the process's root, and the folders from there to where the walk is */
 	unsigned depth, links;
+	bool is_link_kept; /* the last part may be a link, which is not followed */
 	char rest[2 * PATH_MAX];
 };
 
@@ -86,16 +88,32 @@ static bool is_at_end(const struct walk *w)
 	return w->rest[strspn(w->rest, "/")] == '\0';
 }
 
+/* Whether both are of one mount, and the type of the second: a file's device may be another one than its file system's (overlayfs). */
+static bool is_same_mount(int checked_fd, int fd, unsigned *ret_type)
+{
+	struct statx checked, s;
+
+	if (statx(checked_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, MOUNT_ID, &checked) < 0 ||
+		statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, MOUNT_ID | STATX_TYPE, &s) < 0)
+		return false;
+	if (!(checked.stx_mask & s.stx_mask & MOUNT_ID) || checked.stx_mnt_id != s.stx_mnt_id)
+		return false;
+	*ret_type = s.stx_mode & S_IFMT;
+	return true;
+}
+
 /* Goes on by one name; *ret_fd is set where that is no folder and nothing is to come. */
 static int step(struct walk *w, const char *name, int *ret_fd)
 {
 	_cleanup_fd_ int fd = openat(w->fds[w->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	unsigned type;
-	int r = fd < 0 ? -errno : plain_check(fd, w->pid, &type);
+	int r = fd < 0 ? -errno : 0;
 
+	if (r == 0 && !is_same_mount(w->fds[w->depth], fd, &type))
+		r = plain_check(fd, w->pid, &type);
 	if (r < 0)
 		return r;
-	if (S_ISLNK(type))
+	if (S_ISLNK(type) && !(w->is_link_kept && is_at_end(w)))
 		return follow(w, fd);
 	if (!S_ISDIR(type) && !is_at_end(w))
 		return -ENOTDIR;
@@ -108,10 +126,11 @@ static int step(struct walk *w, const char *name, int *ret_fd)
 	return 0;
 }
 
-static int open_by_steps(pid_t pid, int root_fd, const char *path, int *ret_fd)
+static int open_by_steps(pid_t pid, int root_fd, const char *path, bool is_link_kept, int *ret_fd)
 {
-	_cleanup_(walk_close) struct walk w = {
-		.pid = pid, .fds = {fcntl(root_fd, F_DUPFD_CLOEXEC, 0)}};
+	_cleanup_(walk_close) struct walk w = {.is_link_kept = is_link_kept,
+		.pid = pid,
+		.fds = {fcntl(root_fd, F_DUPFD_CLOEXEC, 0)}};
 	char name[NAME_MAX + 1];
 	unsigned type;
 	int r = w.fds[0] < 0 ? -errno : plain_check(root_fd, pid, &type);
@@ -138,9 +157,10 @@ static int open_by_steps(pid_t pid, int root_fd, const char *path, int *ret_fd)
 }
 
 /* For who can be kept waiting by nobody but herself. */
-static int open_at_once(pid_t pid, int root_fd, const char *path, int *ret_fd)
+static int open_at_once(pid_t pid, int root_fd, const char *path, bool is_link_kept, int *ret_fd)
 {
-	const struct how how = {.flags = O_PATH | O_CLOEXEC, .resolve = IN_ROOT | NO_MAGIC_LINKS};
+	const struct how how = {.flags = O_PATH | O_CLOEXEC | (is_link_kept ? O_NOFOLLOW : 0),
+		.resolve = IN_ROOT | NO_MAGIC_LINKS};
 
 	*ret_fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	if (*ret_fd < 0 && errno == ENOSYS)
@@ -148,24 +168,37 @@ static int open_at_once(pid_t pid, int root_fd, const char *path, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-int far_open(pid_t pid, const char *path, struct far *ret_far)
+static int open_path(pid_t pid, const char *path, bool is_link_kept, int *ret_fd)
 {
 	_cleanup_fd_ int root_fd = -1;
-	struct far far = FAR_NULL;
 	char root[32];
-	int r;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return -errno;
-	r = geteuid() == 0 ? open_by_steps(pid, root_fd, path, &far.fd)
-			   : open_at_once(pid, root_fd, path, &far.fd);
+	return geteuid() == 0 ? open_by_steps(pid, root_fd, path, is_link_kept, ret_fd)
+			      : open_at_once(pid, root_fd, path, is_link_kept, ret_fd);
+}
+
+int far_open(pid_t pid, const char *path, struct far *ret_far)
+{
+	struct far far = FAR_NULL;
+	int r = open_path(pid, path, false, &far.fd);
+
 	if (r < 0)
 		return r;
 	snprintf(far.path, sizeof(far.path), "/proc/self/fd/%d", far.fd);
 	*ret_far = far;
 	return 0;
+}
+
+int far_identify(pid_t pid, const char *path, struct file_identity *ret_identity)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = open_path(pid, path, true, &fd);
+
+	return r < 0 ? r : file_identify(fd, ret_identity);
 }
 
 int far_open_tree(pid_t pid, const char *path, struct far *ret_far)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/bits.h"
+#include "base/file.h"
 
 /* What the path leads to, by a name that leads this process there as long as the descriptor is open. */
 struct far {
@@ -25,8 +26,11 @@ struct far {
  */
 int far_open(pid_t pid, const char *path, struct far *ret_far) MUST_CHECK;
 
+/* What the path names, by the same rule; its last part may be a link, which is not followed. */
+int far_identify(pid_t pid, const char *path, struct file_identity *ret_identity) MUST_CHECK;
+
 /*
- * The same of a folder in which more is opened by far.path, or of what is listened at there: -EMEDIUMTYPE, for root, where a user may
+ * As far_open(), of a folder in which more is opened by far.path, or of what is listened at there: -EMEDIUMTYPE, for root, where a user may
  * mount something in it at any moment.
  */
 int far_open_tree(pid_t pid, const char *path, struct far *ret_far) MUST_CHECK;

@@ -33,10 +33,11 @@ static int make_parents(const char *path, struct err *err)
 
 		if (length < 0 || length >= PATH_BYTES)
 			return err_set(err, ENAMETOOLONG, "%.200s... is too long a path", path);
-		if (mkdir(part, PARENT_MODE) == 0 && chmod(part, PARENT_MODE) < 0)
-			return err_set(err, errno, "make %.300s: %s", part, strerror(errno));
+		/* What could not be made, opening the folder will tell. */
+		if (file_make_folder(AT_FDCWD, part, PARENT_MODE) < 0)
+			continue;
 	}
-	return 0; /* what could not be made, opening the folder will tell */
+	return 0;
 }
 
 static int rename_both(const char *a, const char *b)

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "node/far.h"
+#include "node/user.h"
 #include "region/filesystem.h"
 #include "region/region.h"
 
@@ -163,14 +164,27 @@ static int find_folder(int pid, const char *path, struct far *far, bool *ret_is_
 	return r;
 }
 
+/* Where nothing names one, by who the process is and what it sees there. */
+static void find_default(int pid, char ret_path[REGION_DEFAULT_BYTES])
+{
+	struct file_identity there;
+	bool is_there = far_identify(pid, REGION_DEFAULT_PATH, &there) == 0;
+	uid_t user;
+
+	region_default_path_of(
+		user_of_process(pid, &user) ? user : geteuid(), is_there ? &there : NULL, ret_path);
+}
+
 static void read_region(int pid, struct inspection *i)
 {
 	struct inspected_region *r = &i->region;
-	const char *path = REGION_DEFAULT_PATH;
+	char own[REGION_DEFAULT_BYTES];
+	const char *path = own;
 	_cleanup_(far_close) struct far folder = FAR_NULL;
 	bool is_its_own;
 	int outcome;
 
+	find_default(pid, own);
 	if (i->shares[0].share.region[0])
 		path = i->shares[0].share.region;
 	else if (i->shares[1].share.region[0])

@@ -6,7 +6,7 @@
  * which file system that is, may wait for a program of the user's for ever. What asks nobody: to come to a mount, to open a
  * link of the kernel's with O_PATH, to stat that with AT_STATX_DONT_SYNC, and to ask for the file's handle. So a file or folder may be
  * asked where the device of its file system is that of a mount of ours, of the machine's first process or of the process
- * itself, where root alone could make that, or where its handle is tmpfs's.
+ * itself, where root alone could make that, or of our root, or where its handle is tmpfs's.
  */
 #include "node/plain.h"
 
@@ -88,17 +88,26 @@ static bool is_mounted_by_root(pid_t pid, const struct statx *s)
 	return is_mounted(path, s->stx_dev_major, s->stx_dev_minor) && plain_is_in_roots(pid);
 }
 
+/* As this program does itself, whatever that is: a container's root may be FUSE of the runtime's. */
+static bool is_on_own_root(const struct statx *s)
+{
+	struct statx own;
+
+	return statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &own) == 0 &&
+	       own.stx_dev_major == s->stx_dev_major && own.stx_dev_minor == s->stx_dev_minor;
+}
+
 int plain_check(int fd, pid_t pid, unsigned *ret_type)
 {
 	struct statx s;
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &s) < 0)
 		return -errno;
-	if (!is_tmpfs(fd) &&
+	if (!is_on_own_root(&s) && !is_tmpfs(fd) &&
 		!is_mounted("/proc/self/mountinfo", s.stx_dev_major, s.stx_dev_minor) &&
 		!is_mounted_by_root(1, &s) && !is_mounted_by_root(pid, &s))
 		return -EMEDIUMTYPE;
-	if (!filesystem_of(fd)->is_plain)
+	if (!is_on_own_root(&s) && !filesystem_of(fd)->is_plain)
 		return -EMEDIUMTYPE;
 	*ret_type = s.stx_mode & S_IFMT;
 	return 0;

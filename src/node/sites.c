@@ -309,7 +309,7 @@ static bool sees_ours(pid_t pid)
 static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
 {
 	char link[MAPPED_PATH_BYTES], path[PATH_BYTES], name[256];
-	bool is_own = by->user == geteuid();
+	bool is_own = by->user == geteuid(), has_path = !has_no_path(m);
 	struct file_identity id;
 	struct site *site;
 	int r;
@@ -317,12 +317,12 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	if (by->account)
 		by->account->lines += LINES_OF_OPENING;
 	mapped_path(by->pid, m, link);
-	if (has_no_path(m))
+	if (!has_path)
 		strcpy(path, link);
 	else if ((size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by->pid, m->path) >=
 		 sizeof(path))
 		return 0;
-	r = identify_mapped(link, is_own && !has_no_path(m) ? path : NULL, &id);
+	r = identify_mapped(link, is_own && has_path ? path : NULL, &id);
 	if (r == -EMEDIUMTYPE)
 		s->strange_count++;
 	if (r < 0 || is_known(s, &id))
@@ -334,9 +334,9 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	if (by->account)
 		by->account->mapped++;
 	/* The path is for people, and nothing is opened by it. */
-	if (by->sees_ours && !has_no_path(m))
+	if (by->sees_ours && has_path)
 		snprintf(path, sizeof(path), "%s", m->path);
-	name_region(path, by->sees_ours && !has_no_path(m) ? 0 : by->pid, name, sizeof(name));
+	name_region(path, by->sees_ours && has_path ? 0 : by->pid, name, sizeof(name));
 	site = append(s, name, NULL, path);
 	if (!site)
 		return -ENOMEM;
@@ -402,15 +402,16 @@ static int look_for_folders(struct sites *s)
 static int look_for_regions(struct sites *s)
 {
 	const char *hook_path = getenv("HOOK_PATH");
-	char pattern[PATH_BYTES];
+	char pattern[PATH_BYTES], own[REGION_DEFAULT_BYTES];
 	int r = add_regions(s, CONTAINERS);
 
 	if (r == 0 && hook_path && *hook_path &&
 		(size_t)snprintf(pattern, sizeof(pattern), "%s/containers/*/*.cache", hook_path) <
 			sizeof(pattern))
 		r = add_regions(s, pattern);
-	if (r == 0)
-		r = add_regions(s, REGION_DEFAULT_PATH);
+	region_default_path(own);
+	if (r == 0 && add_region(s, own) == -ENOMEM)
+		r = -ENOMEM;
 	return r ? r : add_mappings(s);
 }
 

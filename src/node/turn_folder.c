@@ -32,10 +32,11 @@ static bool is_usable(const char *path)
 	       access(path, W_OK | X_OK) == 0;
 }
 
-/* mkdir() alone would leave the mode to the umask. */
 static void make(const char *path)
 {
-	if (mkdir(path, TURNS_MODE & 0777) == 0 && chmod(path, TURNS_MODE) < 0)
+	int r = file_make_folder(AT_FDCWD, path, TURNS_MODE);
+
+	if (r < 0 && r != -EEXIST)
 		rmdir(path);
 }
 

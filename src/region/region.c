@@ -241,19 +241,26 @@ int region_open(const char *path, struct region *ret_region)
 	return open_or_create(path, 0666, ret_region);
 }
 
-static bool is_strangers(const struct file_identity *id)
+static bool is_strangers(const struct file_identity *id, uid_t user)
 {
-	return id->owner != geteuid() && id->owner != 0;
+	return id->owner != user && id->owner != 0;
+}
+
+void region_default_path_of(
+	uid_t user, const struct file_identity *there, char ret_path[REGION_DEFAULT_BYTES])
+{
+	bool is_taken = there && is_strangers(there, user);
+
+	snprintf(ret_path, REGION_DEFAULT_BYTES, is_taken ? "%s.%u" : "%s", REGION_DEFAULT_PATH,
+		(unsigned)user);
 }
 
 void region_default_path(char ret_path[REGION_DEFAULT_BYTES])
 {
 	struct file_identity id;
-	bool is_taken =
-		file_identify_at(AT_FDCWD, REGION_DEFAULT_PATH, &id) == 0 && is_strangers(&id);
+	bool is_there = file_identify_at(AT_FDCWD, REGION_DEFAULT_PATH, &id) == 0;
 
-	snprintf(ret_path, REGION_DEFAULT_BYTES, is_taken ? "%s.%u" : "%s", REGION_DEFAULT_PATH,
-		(unsigned)geteuid());
+	region_default_path_of(geteuid(), is_there ? &id : NULL, ret_path);
 }
 
 int region_open_default(const char *path, struct region *ret_region)
@@ -263,7 +270,7 @@ int region_open_default(const char *path, struct region *ret_region)
 	int r = open_or_create(path, geteuid() ? 0600 : 0666, &region);
 	int seen = r ? file_identify_at(AT_FDCWD, path, &id) : file_identify(region.fd, &id);
 
-	if (seen == 0 && is_strangers(&id))
+	if (seen == 0 && is_strangers(&id, geteuid()))
 		r = REGION_E_STRANGERS;
 	if (r == 0)
 		r = seen;

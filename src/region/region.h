@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/bits.h"
+#include "base/file.h"
 #include "region/layout.h"
 #include "region/token.h"
 
@@ -47,6 +48,10 @@ struct region {
  * user's number behind it.
  */
 void region_default_path(char ret_path[REGION_DEFAULT_BYTES]);
+
+/* The same of another user, who sees that at REGION_DEFAULT_PATH, or NULL for nothing. */
+void region_default_path_of(
+	uid_t user, const struct file_identity *there, char ret_path[REGION_DEFAULT_BYTES]);
 
 /*
  * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's. One

@@ -277,6 +277,23 @@ static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
 	assert_says(said->out, "memory 2G from /../../mnt/own/share");
 }
 
+/* Of one of the machine's own: a file's device there may be that of no mount. */
+static void a_share_on_an_overlay_of_roots_is_read(void **state)
+{
+	const struct said *said = tool_run(AS
+		"mkdir /tmp/l /tmp/u /tmp/o; mount -t tmpfs none /tmp/u; mkdir /tmp/u/u /tmp/u/w; "
+		"mount -t overlay none -o "
+		"xino=off,lowerdir=/tmp/l,upperdir=/tmp/u/u,workdir=/tmp/u/w /tmp/o || exit 77\n"
+		"printf 'vgpu-share 1\\ndevice * memory 2g\\nend\\n' >/tmp/l/share; "
+		"VGPU_SHARE=/tmp/o/share sleep 600 "
+		">/dev/null & runs $! sleep; \"$VGPU\" doctor $!; kill $!; "
+		"umount /tmp/o /tmp/u; rm -r /tmp/l /tmp/u /tmp/o");
+
+	if (said->status == 77)
+		skip();
+	assert_says(said->out, "memory 2G from /tmp/o/share");
+}
+
 static void exchange(void *context)
 {
 	syscall(SYS_renameat2, AT_FDCWD, "/tmp/vgpu-54321/web", AT_FDCWD, "/tmp/vgpu-54321/link",
@@ -318,6 +335,7 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, users_clear),
 		cmocka_unit_test_setup(a_link_that_comes_and_goes_is_not_followed, users_clear),
+		cmocka_unit_test_setup(a_share_on_an_overlay_of_roots_is_read, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

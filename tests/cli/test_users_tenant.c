@@ -34,6 +34,14 @@ static void the_default_region_is_no_other_users(void **state)
 		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
 		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 "
 		"600\n");
+	/* Who looks says the same. */
+	said = tool_run(
+		AS "as $A touch /tmp/cudevshr.cache; cd /; for user in $A $B; do "
+		   "setpriv --reuid $user --regid $user --clear-groups sleep 600 >/dev/null 2>&1 & "
+		   "runs $! sleep; "
+		   "\"$VGPU\" doctor $! | grep region; kill $!; done; rm /tmp/cudevshr.cache");
+	assert_string_equal(said->out, "    region       /tmp/cudevshr.cache on tmpfs\n"
+				       "    region       /tmp/cudevshr.cache.54322 on tmpfs\n");
 	/* Root's is everybody's, as in a container. */
 	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
 	said = tool_run("%s", command);

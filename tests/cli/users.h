@@ -14,13 +14,13 @@
 #define BOB   54322
 
 /*
- * Functions of the shell: to wait until a command is true, or until a process runs a program; a user's command; a slice of
- * hers.
+ * Functions of the shell: to wait until a command is true, or until a process runs a program and sleeps in it (it has its name
+ * before its arguments and environment); a user's command; a slice of hers.
  */
 #define BY                                                                           \
 	"by() { n=0; until eval \"$1\"; do n=$((n + 1)); [ $n -lt 2000 ] || { echo " \
 	"\"waited in vain: $1\" >&2; return 1; }; sleep 0.01; done; }\n"             \
-	"runs() { by \"grep -qsx '$2' /proc/$1/comm\"; }\n"
+	"runs() { by \"grep -qsx '$2' /proc/$1/comm && grep -qs ^State:.S /proc/$1/status\"; }\n"
 #define AS                                                                                        \
 	BY "as() { who=$1; shift; setpriv --reuid \"$who\" --regid \"$who\" --clear-groups -- "   \
 	   "\"$@\"; }\n"                                                                          \

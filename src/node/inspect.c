@@ -146,12 +146,12 @@ static void read_shares(int pid, struct inspection *i)
 		i->shares[1] = read_share(pid, i->options.share_path);
 }
 
-/* The nearest folder of the path's that is there. -EMEDIUMTYPE where that may not be asked. */
-static int find_folder(int pid, const char *path, struct far *far, bool *ret_is_its_own)
+/* The file, which may be a mount of its own, or the nearest folder of its path that is there. -EMEDIUMTYPE where that may not be asked. */
+static int find_nearest(int pid, const char *path, struct far *far, bool *ret_is_its_own)
 {
 	char folder[SHARE_PATH_BYTES];
 	size_t length = strlen(path);
-	int r = -ENOENT;
+	int r = far_open(pid, path, far);
 
 	*ret_is_its_own = true;
 	for (unsigned i = 0; r < 0 && r != -EMEDIUMTYPE && length > 0; i++) {
@@ -192,7 +192,7 @@ static void read_region(int pid, struct inspection *i)
 	else if (i->options.region_path)
 		path = i->options.region_path;
 	snprintf(r->path, sizeof(r->path), "%s", path);
-	outcome = find_folder(pid, r->path, &folder, &is_its_own);
+	outcome = find_nearest(pid, r->path, &folder, &is_its_own);
 	r->is_strange = outcome == -EMEDIUMTYPE;
 	r->file_system = r->is_strange ? "a file system that was not looked at"
 				       : filesystem_at(folder.path)->name;

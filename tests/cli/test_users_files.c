@@ -277,6 +277,23 @@ static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
 	assert_says(said->out, "memory 2G from /../../mnt/own/share");
 }
 
+/* As in a container whose root is read-only. */
+static void a_region_that_is_mounted_alone_is_where_it_is(void **state)
+{
+	const struct said *said = tool_run(
+		AS "mkdir -p /tmp/o; : >/tmp/own; : >/tmp/o/region; mount --bind /tmp/o /tmp/o; "
+		   "mount --bind /tmp/own /tmp/o/region; mount -o remount,bind,ro /tmp/o\n"
+		   "for f in region other; do CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/o/$f "
+		   "LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
+		   "sleep 600 >/dev/null & runs $! sleep; \"$VGPU\" doctor $! | grep -o 'its "
+		   "region.*Read-only'; "
+		   "kill $!; done; umount /tmp/o/region /tmp/o; rm -r /tmp/o /tmp/own");
+
+	assert_string_equal(said->out,
+		"its region /tmp/o/other on tmpfs cannot be used, so all memory is "
+		"refused: Read-only\n");
+}
+
 /* Of one of the machine's own: a file's device there may be that of no mount. */
 static void a_share_on_an_overlay_of_roots_is_read(void **state)
 {
@@ -336,6 +353,7 @@ static int run(void)
 			a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, users_clear),
 		cmocka_unit_test_setup(a_link_that_comes_and_goes_is_not_followed, users_clear),
 		cmocka_unit_test_setup(a_share_on_an_overlay_of_roots_is_read, users_clear),
+		cmocka_unit_test_setup(a_region_that_is_mounted_alone_is_where_it_is, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

@@ -200,7 +200,7 @@ void meter_given(struct stream_state *s)
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
 		if (m->unknown && stream_state_has_unknown(s))
-			unknowns_wait(s);
+			wait_for_unknown(s);
 	}
 }
 

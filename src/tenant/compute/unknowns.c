@@ -4,9 +4,7 @@
 #include "tenant/compute/unknowns.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "policy/unknown.h"
@@ -14,9 +12,6 @@
 #include "tenant/compute/overruns.h"
 
 _Static_assert(UNKNOWN_SLOTS == REGION_SLOTS, "a word has room for a slot's number");
-
-/* As long as a turn is kept for such work. */
-#define WAIT_NS UINT64_C(25000000)
 
 /* Of a piece that nobody waits for it is not sure that it does not end: so much is owed. */
 #define UNSURE_NS UINT64_C(100000000)
@@ -76,7 +71,8 @@ static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
 	if (!exchange(m, word, 0))
 		return;
 	log_debug("work of unknown length did not end", U64("at_ns", now_ns));
-	overruns_note_running(m, is_running ? UNKNOWN_MOST_NS - WAIT_NS : UNSURE_NS, now_ns);
+	overruns_note_running(
+		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
 }
 
 bool unknowns_may_begin(struct meter *m, uint64_t now_ns, uint64_t *ret_wake_ns)
@@ -106,7 +102,7 @@ bool unknowns_begin(struct meter *m, uint64_t now_ns)
 		return false;
 	/* What does not end may wait for this piece, and for none after it. */
 	if (word && word == m->unknown)
-		overruns_note_running(m, UNKNOWN_MOST_NS - WAIT_NS, now_ns);
+		overruns_note_running(m, UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS, now_ns);
 	m->unknown = own;
 	FAULT("unknowns: begun");
 	return true;
@@ -126,22 +122,4 @@ void unknowns_end(struct meter *m)
 		return;
 	(void)exchange(m, m->unknown, 0);
 	m->unknown = 0;
-}
-
-void unknowns_wait(struct stream_state *s)
-{
-	struct meter *m = s->meter;
-	uint64_t word = m->unknown, now_ns = clock_now_ns(), end_ns = now_ns + WAIT_NS;
-
-	while (m->unknown == word && stream_state_has_unknown(s) && now_ns < end_ns) {
-		struct timespec rest = {.tv_nsec = (long)(unknown_look_ns(word, now_ns) - now_ns)};
-
-		lock_leave(&m->lock);
-		nanosleep(&rest, NULL);
-		lock_enter(&m->lock);
-		now_ns = clock_now_ns();
-		streams_collect(m, now_ns);
-	}
-	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
-	turns_idle(m, now_ns);
 }

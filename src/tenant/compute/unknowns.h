@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 struct meter;
-struct stream_state;
+
+/* A launch waits so long for the end of its piece: as long as a turn is kept for it. */
+#define UNKNOWNS_WAIT_NS UINT64_C(25000000)
 
 /* Whether no other piece stands in the way of one; else *ret_wake_ns says when to look again. */
 bool unknowns_may_begin(struct meter *meter, uint64_t now_ns, uint64_t *ret_wake_ns);
@@ -19,9 +21,3 @@ bool unknowns_begin(struct meter *meter, uint64_t now_ns);
 
 /* Work was seen to end: where none of unknown length is left of this process, another may have its piece. */
 void unknowns_end(struct meter *meter);
-
-/*
- * Such a piece was just given to the stream: waits until it is done, or for 25 ms, without the lock. A process that would go
- * on with something else could not say that its piece is over. The stream has users.
- */
-void unknowns_wait(struct stream_state *s);

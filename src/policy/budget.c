@@ -4,110 +4,181 @@
  *
  * Growth is rounded down to a step, so booking it at every look would lose up to a step each
  * time. It is booked only once it is BOOK_STEPS, and until then the word keeps its older moment.
+ *
+ * A word is of one of two scales, so that a debt of hours has room in it, and is changed at once as any other: balances below
+ * DEEP_BASE are debts in large steps. Between the two there is some room, or a debt there would be rounded again and again.
  */
 #include "policy/budget.h"
 
 #include <stdbool.h>
 
-#define STEP_NS	     64
-#define MOMENT_SHIFT 10
-#define BOOK_STEPS   1024 /* 65 us: rounding loses less than a thousandth */
-#define BACKWARD_STEPS \
-	(1u << 20) /* about a second: moments that two processors read the other way round */
+#define BOOK_STEPS  1024 /* of fine ones 65 us: rounding loses less than a thousandth */
+#define BACKWARD_NS (UINT64_C(1) << 30) /* moments that two processors read the other way round */
+
+/* Steps and moments are 1 << shift ns. */
+struct scale {
+	unsigned step_shift, moment_shift;
+};
+static const struct scale fine = {6, 10}, deep = {18, 18};
+
+/* The balance in the word of a deep debt of no step. */
+#define DEEP_BASE (-(INT64_C(1) << 30))
+#define DEEP_MOST (INT64_C(1) << 30)
+
+/* From the first one on a debt is deep, until it is no more than the second one. At a rate of 1 the first is paid before moments repeat. */
+#define DEEP_NS	   (INT64_C(1) << 31)
+#define SHALLOW_NS (INT64_C(1) << 30)
+
+/* So long ago a moment may be, in a fine word. */
+#define AGE_MOST_NS (UINT64_C(1) << 41)
+
+struct state {
+	const struct scale *scale;
+	int64_t balance; /* in steps */
+	uint32_t moment;
+};
+
+static struct state unpack(uint64_t word)
+{
+	int64_t balance = (int32_t)(uint32_t)(word >> 32);
+
+	if (balance < DEEP_BASE)
+		return (struct state){&deep, balance - DEEP_BASE, (uint32_t)word};
+	return (struct state){&fine, balance, (uint32_t)word};
+}
 
 /* Now; the word's own moment where that is later, so that what has grown until then does not grow again. */
-static uint32_t moment_of(uint64_t word, uint64_t now_ns)
+static uint32_t moment_of(const struct state *s, bool is_none, uint64_t now_ns)
 {
-	uint32_t moment = (uint32_t)(now_ns >> MOMENT_SHIFT);
+	uint32_t moment = (uint32_t)(now_ns >> s->scale->moment_shift);
+	uint32_t backward = (uint32_t)(BACKWARD_NS >> s->scale->moment_shift);
 
 	if (moment == 0)
 		moment = 1; /* 0 with a balance of 0 is BUDGET_NONE */
-	if (word != BUDGET_NONE && moment - (uint32_t)word > UINT32_MAX - BACKWARD_STEPS)
-		return (uint32_t)word;
+	if (!is_none && moment - s->moment > UINT32_MAX - backward)
+		return s->moment;
 	return moment;
 }
 
-static int32_t balance_of(uint64_t word)
+/* To the nearest step: many come out right in all. */
+static int64_t steps_of(const struct scale *scale, int64_t ns)
 {
-	return (int32_t)(uint32_t)(word >> 32);
+	int64_t step = INT64_C(1) << scale->step_shift;
+
+	return (ns + (ns < 0 ? -step / 2 : step / 2)) / step;
 }
 
-static uint64_t pack(int64_t balance, uint32_t moment)
+/* The same balance and moment in another scale; nothing grows twice by that. */
+static struct state rescale(const struct state *s, const struct scale *to, uint64_t now_ns)
 {
-	if (balance > INT32_MAX)
-		balance = INT32_MAX;
-	if (balance < INT32_MIN)
-		balance = INT32_MIN;
-	return (uint64_t)(uint32_t)(int32_t)balance << 32 | moment;
+	uint32_t moment = (uint32_t)(now_ns >> s->scale->moment_shift) - s->moment;
+	uint64_t age_ns = 0, unit = UINT64_C(1) << to->moment_shift;
+
+	/* It may be later than now, by a moment that another processor read. */
+	if (moment <= UINT32_MAX - (uint32_t)(BACKWARD_NS >> s->scale->moment_shift))
+		age_ns = (uint64_t)moment << s->scale->moment_shift;
+	if (age_ns > AGE_MOST_NS)
+		age_ns = AGE_MOST_NS;
+	if (age_ns > now_ns)
+		age_ns = now_ns;
+	moment = (uint32_t)((now_ns - age_ns + unit - 1) >> to->moment_shift);
+	return (struct state){.scale = to,
+		.balance = steps_of(to, s->balance * (INT64_C(1) << s->scale->step_shift)),
+		.moment = moment ? moment : 1};
 }
 
-static int64_t burst_steps(const struct budget_rate *rate)
+static uint64_t pack(const struct state *state, uint64_t now_ns)
+{
+	struct state s = *state;
+	int64_t balance_ns = s.balance * (INT64_C(1) << s.scale->step_shift);
+
+	if (s.scale == &fine && balance_ns < -DEEP_NS)
+		s = rescale(&s, &deep, now_ns);
+	else if (s.scale == &deep && balance_ns >= -SHALLOW_NS)
+		s = rescale(&s, &fine, now_ns);
+	if (s.balance > INT32_MAX)
+		s.balance = INT32_MAX;
+	if (s.scale == &deep)
+		s.balance = DEEP_BASE + (s.balance < -DEEP_MOST ? -DEEP_MOST : s.balance);
+	return (uint64_t)(uint32_t)(int32_t)s.balance << 32 | s.moment;
+}
+
+static int64_t burst_steps(const struct scale *scale, const struct budget_rate *rate)
 {
 	uint64_t burst_ns =
 		rate->burst_ns > BUDGET_MIN_BURST_NS ? rate->burst_ns : BUDGET_MIN_BURST_NS;
+	uint64_t steps = burst_ns >> scale->step_shift;
 
-	return burst_ns / STEP_NS > INT32_MAX ? INT32_MAX : (int64_t)(burst_ns / STEP_NS);
+	return steps > INT32_MAX ? INT32_MAX : (int64_t)steps;
+}
+
+/* What grows in a moment, in thousandths of a step. */
+static uint64_t growth(const struct scale *scale, const struct budget_rate *rate)
+{
+	return (UINT64_C(1) << (scale->moment_shift - scale->step_shift)) * rate->permille;
 }
 
 /* The balance in steps, with what has grown since the word's moment. */
-static int64_t grown(uint64_t word, const struct budget_rate *rate, uint32_t moment)
+static int64_t grown(
+	const struct state *s, bool is_none, const struct budget_rate *rate, uint32_t moment)
 {
-	uint32_t passed = moment - (uint32_t)word;
-	int64_t balance = balance_of(word), burst = burst_steps(rate);
+	uint32_t passed = moment - s->moment;
+	int64_t balance, burst = burst_steps(s->scale, rate);
 
-	if (word == BUDGET_NONE)
+	if (is_none)
 		return 0;
-	balance += (int64_t)((uint64_t)passed * (1u << MOMENT_SHIFT) / STEP_NS * rate->permille /
-			     1000);
+	balance = s->balance + (int64_t)(passed * growth(s->scale, rate) / 1000);
 	return balance > burst ? burst : balance;
-}
-
-static uint64_t spend_at(
-	uint64_t word, const struct budget_rate *rate, uint32_t moment, int64_t cost_ns)
-{
-	int64_t before = balance_of(word), balance = grown(word, rate, moment);
-	/* To the nearest step: many small costs come out right in all. */
-	int64_t cost = (cost_ns + (cost_ns < 0 ? -STEP_NS / 2 : STEP_NS / 2)) / STEP_NS;
-	bool is_booked = balance - before >= BOOK_STEPS || balance == burst_steps(rate) ||
-			 word == BUDGET_NONE;
-
-	if (is_booked)
-		return pack(balance - cost, moment);
-	return pack(before - cost, (uint32_t)word);
 }
 
 uint64_t budget_spend(
 	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
 {
-	return spend_at(word, rate, moment_of(word, now_ns), cost_ns);
+	return budget_spend_since(word, rate, now_ns, now_ns, cost_ns);
 }
 
 uint64_t budget_spend_since(uint64_t word, const struct budget_rate *rate, uint64_t since_ns,
 	uint64_t now_ns, int64_t cost_ns)
 {
-	uint32_t moment = moment_of(word, now_ns);
-	uint64_t passed = since_ns < now_ns ? (now_ns - since_ns) >> MOMENT_SHIFT : 0;
-	uint32_t most = word == BUDGET_NONE ? moment - 1 : moment - (uint32_t)word;
+	struct state s = unpack(word);
+	bool is_none = word == BUDGET_NONE;
+	uint32_t moment = moment_of(&s, is_none, now_ns);
+	uint64_t passed = since_ns < now_ns ? (now_ns - since_ns) >> s.scale->moment_shift : 0;
+	uint32_t most = is_none ? moment - 1 : moment - s.moment;
+	int64_t balance, cost = steps_of(s.scale, cost_ns);
 
-	return spend_at(word, rate, moment - (passed < most ? (uint32_t)passed : most), cost_ns);
+	moment -= passed < most ? (uint32_t)passed : most;
+	balance = grown(&s, is_none, rate, moment);
+	if (balance - s.balance >= BOOK_STEPS || balance == burst_steps(s.scale, rate) || is_none) {
+		s.balance = balance;
+		s.moment = moment;
+	}
+	s.balance -= cost;
+	return pack(&s, now_ns);
 }
 
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
 {
-	return grown(word, rate, moment_of(word, now_ns)) * STEP_NS;
+	struct state s = unpack(word);
+	bool is_none = word == BUDGET_NONE;
+
+	return grown(&s, is_none, rate, moment_of(&s, is_none, now_ns)) *
+	       (INT64_C(1) << s.scale->step_shift);
 }
 
 uint64_t budget_wait_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
 {
-	uint32_t moment = moment_of(word, now_ns);
-	/* Of a thousandth of a step, which grow for each moment, and are owed. */
-	uint64_t growth = (1u << MOMENT_SHIFT) / STEP_NS * (uint64_t)rate->permille, debt, moments;
+	struct state s = unpack(word);
+	bool is_none = word == BUDGET_NONE;
+	uint32_t moment = moment_of(&s, is_none, now_ns);
+	uint64_t each = growth(s.scale, rate), debt, moments;
 
-	if (grown(word, rate, moment) >= 0)
+	if (grown(&s, is_none, rate, moment) >= 0)
 		return 0;
 	if (rate->permille == 0)
 		return UINT64_MAX;
-	debt = (uint64_t)(-(int64_t)balance_of(word)) * 1000;
-	moments = (debt + growth - 1) / growth - (moment - (uint32_t)word);
-	return (moments << MOMENT_SHIFT) - (now_ns & ((1u << MOMENT_SHIFT) - 1));
+	debt = (uint64_t)-s.balance * 1000;
+	moments = (debt + each - 1) / each - (moment - s.moment);
+	return (moments << s.scale->moment_shift) -
+	       (now_ns & ((UINT64_C(1) << s.scale->moment_shift) - 1));
 }

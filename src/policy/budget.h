@@ -4,9 +4,10 @@
  * grows with the clock times a rate, up to a burst, and what is spent is taken from it, also below zero.
  *
  * Pure arithmetic, so that processes can share the word by exchanging it and tests can replay days.
- * The balance is kept in steps of 64 ns and reaches 137 s either way; a debt beyond that is forgiven. The
- * moment is kept in steps of 1,024 ns and repeats after 73 minutes: a slice that was idle for so long
- * that it falls into the last second of them has saved up nothing for at most that second.
+ * The balance is kept in steps of 64 ns and reaches 137 s above zero. A debt of more than 2.1 s is kept in steps of 0.26 ms until
+ * it is 1.1 s, and reaches 78 hours; one beyond that is forgiven. The moment is kept in steps of 1,024 ns and repeats after 73
+ * minutes, with a debt in large steps after 13 days: a slice that was idle for so long that it falls into the last second
+ * of them has saved up nothing for at most that second.
  */
 #pragma once
 

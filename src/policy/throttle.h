@@ -20,6 +20,7 @@ enum throttle {
 	THROTTLE_NO_TURN,      /* the thread that finds this waits for the turn */
 	THROTTLE_TURN_AWAITED, /* another thread waits for it */
 	THROTTLE_YIELDING,     /* a slice that goes first is about to come */
+	THROTTLE_UNKNOWN, /* other work of the slice has to end of which nobody knows how long it takes */
 };
 
 /* The estimate of a batch that is so late was wrong, and until it is done nothing more is given. */

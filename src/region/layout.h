@@ -206,7 +206,8 @@ struct region_turn {
 	_Atomic uint64_t word;	       /* TURN_WORD() */
 	_Atomic uint64_t since_ns;     /* since when it wants the turn, or has it */
 	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
-	uint64_t unused[5];
+	_Atomic uint64_t unknown; /* whose work of unknown length is under way (policy/unknown.h) */
+	uint64_t unused[4];
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
 };

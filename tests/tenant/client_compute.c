@@ -58,6 +58,17 @@ static CUresult launch(struct job *j, CUstream stream)
 	return j->c->cu.cuLaunchKernel(j->function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
+/* Each of the first eighty by another size of the grid, and so of another kind. */
+static CUresult launch_kinds(struct job *j, CUstream stream)
+{
+	static unsigned count;
+	unsigned i = count++ % 80;
+	void *params[] = {&j->duration_ns};
+
+	return j->c->cu.cuLaunchKernel(
+		j->function, (4 + i % 4) << i / 4, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
 static CUresult launch_ex(struct job *j, CUstream stream)
 {
 	CUlaunchConfig config = {.gridDimX = 1,
@@ -152,6 +163,7 @@ static const struct form {
 	CUresult (*give)(struct job *j, CUstream stream);
 } forms[] = {
 	{"launch", launch},
+	{"kinds", launch_kinds},
 	{"ex", launch_ex},
 	{"coop", launch_cooperative},
 	{"old", launch_old},

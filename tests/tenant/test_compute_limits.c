@@ -381,6 +381,27 @@ static void work_that_does_not_end_is_shown_and_charged_while_it_runs(void **sta
 	assert_in_range(shown_ns(a), 4900000000, 5100000000);
 }
 
+/* 300 s at 30 % are paid after 700 s more; one word of steps of 64 ns would have forgiven a third of that. */
+static void work_of_minutes_is_paid_in_full(void **state)
+{
+	struct slice *a = meter_slice(*state, "a", "", "cores 30");
+	struct tenant *t = tenant_start(*state, a, "linked", FORCE, NULL);
+	uint64_t busy_ns;
+
+	expect(t, OK, "primary 0");
+	tenant_tell(t, "compute launch 300000000 count=1");
+	usleep(299000000);
+	assert_int_equal(tenant_answer(t), OK);
+	busy_ns = meter_busy_ns(a, 0);
+	assert_in_range(busy_ns, 299000000000, 301000000000);
+	tenant_tell(t, "compute launch 1000 count=1");
+	usleep(695000000);
+	assert_int_equal(meter_busy_ns(a, 0), busy_ns);
+	usleep(10000000);
+	assert_int_equal(tenant_answer(t), OK);
+	assert_in_range(meter_busy_ns(a, 0) - busy_ns, 990000, 1010000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +417,7 @@ int main(void)
 		test_with_node(who_is_stopped_beside_an_event_keeps_its_limit),
 		test_with_node(a_limit_holds_after_a_failure_of_our_own),
 		test_with_node(work_that_does_not_end_is_shown_and_charged_while_it_runs),
+		test_with_node(work_of_minutes_is_paid_in_full),
 	};
 
 	return cmocka_run_group_tests_name("compute_limits", tests, NULL, NULL);

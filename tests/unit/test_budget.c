@@ -8,16 +8,19 @@
 #include "tests/stress/random.h"
 #include "tests/unit/cmocka_ready.h"
 
-#define STEP_NS	  64 /* of the balance */
-#define MOMENT_NS 1024
-#define US	  UINT64_C(1000)
-#define MS	  UINT64_C(1000000)
-#define SECOND	  UINT64_C(1000000000)
-#define HOUR	  (3600 * SECOND)
-#define BEGIN	  (5 * SECOND + 123456789)
-#define BURST	  (10 * MS)
-#define ROUND_NS  (UINT64_C(1) << 42) /* 73 minutes: the moments repeat */
-#define DEBT_NS	  137438953472ll      /* the most that is owed */
+#define STEP_NS	      64 /* of the balance */
+#define MOMENT_NS     1024
+#define DEEP_NS	      262144 /* steps and moments of a debt of more than 2.1 s */
+#define US	      UINT64_C(1000)
+#define MS	      UINT64_C(1000000)
+#define SECOND	      UINT64_C(1000000000)
+#define HOUR	      (3600 * SECOND)
+#define BEGIN	      (5 * SECOND + 123456789)
+#define BURST	      (10 * MS)
+#define ROUND_NS      (UINT64_C(1) << 42) /* 73 minutes: the moments repeat */
+#define SAVED_NS      137438953472ll	  /* the most that is saved up */
+#define DEBT_NS	      281474976710656ll	  /* the most that is owed: 78 hours */
+#define DEEP_ROUND_NS (UINT64_C(1) << 50) /* 13 days: the moments of such a debt repeat */
 
 static const uint32_t rates[] = {1, 2, 7, 10, 99, 100, 300, 333, 500, 667, 901, 999, 1000};
 
@@ -165,8 +168,8 @@ static void idle_time_is_saved_up_to_the_burst(void **state)
 									 : bursts[i]);
 		uint64_t now_ns = BEGIN, word = budget_spend(BUDGET_NONE, &rate, now_ns, 0);
 
-		if (most > (int64_t)DEBT_NS)
-			most = (int64_t)DEBT_NS;
+		if (most > (int64_t)SAVED_NS)
+			most = (int64_t)SAVED_NS;
 		assert_true(budget_balance_ns(word, &rate, now_ns + HOUR) <= most);
 		assert_true(budget_balance_ns(word, &rate, now_ns + HOUR) >= most - STEP_NS);
 		for (unsigned k = 0; k < 200000; k++) {
@@ -348,32 +351,152 @@ static void a_smaller_burst_holds_at_once(void **state)
 
 static void a_debt_is_paid_by_the_clock(void **state)
 {
-	static const uint64_t debts[] = {MS, 50 * MS, SECOND, 10 * SECOND, 130 * SECOND};
+	static const uint64_t debts[] = {MS, 50 * MS, SECOND, 2 * SECOND, 3 * SECOND, 130 * SECOND,
+		200 * SECOND, HOUR, 20 * HOUR, 77 * HOUR};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(debts); k++) {
 			struct trace t = trace_begin(rates[i], BEGIN);
+			bool is_deep = debts[k] > 2 * SECOND;
+			uint64_t step_ns = is_deep ? DEEP_NS : STEP_NS;
+			uint64_t moment_ns = is_deep ? DEEP_NS : MOMENT_NS;
 			uint64_t wait_ns, due_ns = debts[k] * 1000 / rates[i];
 
 			t.word = budget_spend(t.word, &t.rate, t.now_ns, (int64_t)debts[k]);
 			wait_ns = budget_wait_ns(t.word, &t.rate, t.now_ns);
 			/* to the end of a moment, and a step that has not grown is none */
-			assert_true(wait_ns + MOMENT_NS > due_ns - STEP_NS * 1000u / rates[i]);
-			assert_true(wait_ns <= due_ns + MOMENT_NS);
+			assert_true(wait_ns + moment_ns > due_ns - step_ns * 1000u / rates[i]);
+			assert_true(wait_ns <= due_ns + moment_ns + step_ns * 1000u / rates[i]);
 		}
+}
+
+/* In one piece, or in many, of any length from where steps are small to where nothing more has room. */
+static void a_debt_of_hours_is_held_in_full(void **state)
+{
+	struct budget_rate rate = {.permille = 1000, .burst_ns = BURST};
+	uint64_t pieces_ns[] = {700 * MS, 5 * SECOND, 130 * SECOND, 150 * SECOND, HOUR};
+
+	for (uint64_t debt = SECOND; debt < (uint64_t)DEBT_NS; debt += debt / 7) {
+		uint64_t word = budget_spend(BUDGET_NONE, &rate, BEGIN, (int64_t)debt);
+
+		assert_in_range(
+			-budget_balance_ns(word, &rate, BEGIN), debt - DEEP_NS / 2, debt + DEEP_NS);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(pieces_ns); i++) {
+		uint64_t word = budget_spend(BUDGET_NONE, &rate, BEGIN, 0), sum_ns = 0, count = 0;
+
+		for (; sum_ns < 70 * HOUR && count < 200000; count++) {
+			word = budget_spend(word, &rate, BEGIN, (int64_t)pieces_ns[i]);
+			sum_ns += pieces_ns[i];
+		}
+		assert_in_range(-budget_balance_ns(word, &rate, BEGIN), sum_ns - count * DEEP_NS,
+			sum_ns + count * DEEP_NS);
+		/* And given back in as many, it is none. */
+		for (uint64_t k = 0; k < count; k++)
+			word = budget_spend(word, &rate, BEGIN, -(int64_t)pieces_ns[i]);
+		assert_in_range(BURST + budget_balance_ns(word, &rate, BEGIN), BURST - 5 * DEEP_NS,
+			BURST + 5 * DEEP_NS);
+	}
 }
 
 static void a_debt_beyond_what_the_word_holds_is_forgiven(void **state)
 {
 	struct budget_rate rate = {.permille = 1000, .burst_ns = BURST};
-	uint64_t word = budget_spend(BUDGET_NONE, &rate, BEGIN, INT64_C(400000000000));
+	uint64_t word = budget_spend(BUDGET_NONE, &rate, BEGIN, 2 * DEBT_NS);
 
 	assert_int_equal(budget_balance_ns(word, &rate, BEGIN), -DEBT_NS);
 	word = budget_spend(word, &rate, BEGIN, INT64_C(400000000000));
 	assert_int_equal(budget_balance_ns(word, &rate, BEGIN), -DEBT_NS);
+	word = budget_spend(word, &rate, BEGIN, INT64_MAX / 2);
+	assert_int_equal(budget_balance_ns(word, &rate, BEGIN), -DEBT_NS);
 	word = budget_spend(word, &rate, BEGIN, -2 * DEBT_NS - STEP_NS);
+	assert_true(budget_balance_ns(word, &rate, BEGIN) >= 0);
+	word = budget_spend(word, &rate, BEGIN, 0);
 	assert_true(budget_balance_ns(word, &rate, BEGIN) <= (int64_t)BURST);
 	assert_true(budget_balance_ns(word, &rate, BEGIN) >= 0);
+}
+
+/* What a word of 128 bits would hold: the same, at each step of any trace, but for what each rounds. */
+static void a_word_says_what_a_wider_one_would(void **state)
+{
+	struct random r = random_stream(11, 0);
+
+	for (unsigned run = 0; run < 400; run++) {
+		struct budget_rate rate = {
+			.permille = rates[random_below(&r, ARRAY_SIZE(rates))], .burst_ns = BURST};
+		uint64_t now_ns = BEGIN + (uint64_t)random_below(&r, 1000000000) * 5000;
+		uint64_t word = budget_spend(BUDGET_NONE, &rate, now_ns, 0);
+		double wide_ns = 0, off_ns = 0;
+
+		for (unsigned k = 0; k < 300; k++) {
+			uint64_t pause_ns = random_below(&r, 1000000000)
+					    << random_below(&r, run % 2 ? 12 : 4);
+			int64_t cost_ns = (int64_t)random_below(&r, 1000000000)
+					  << random_below(&r, run % 2 ? 14 : 3);
+			bool is_deep;
+
+			now_ns += pause_ns;
+			wide_ns += (double)pause_ns * rate.permille / 1000;
+			wide_ns = (wide_ns > BURST ? BURST : wide_ns);
+			if (random_below(&r, 5) == 0)
+				cost_ns = -cost_ns / 8;
+			wide_ns -= (double)cost_ns;
+			wide_ns = (wide_ns > SAVED_NS ? SAVED_NS : wide_ns);
+			wide_ns = (wide_ns < -DEBT_NS ? -DEBT_NS : wide_ns);
+			word = budget_spend(word, &rate, now_ns, cost_ns);
+			is_deep = budget_balance_ns(word, &rate, now_ns) < -(int64_t)SECOND;
+			off_ns += is_deep ? 2.5 * DEEP_NS : STEP_NS + MOMENT_NS;
+			off_ns += (double)pause_ns * rate.permille / 1000 / 1024;
+			/* What is full forgets what it was off by. */
+			if (wide_ns >= BURST)
+				wide_ns = (double)budget_balance_ns(word, &rate, now_ns);
+			assert_true((double)budget_balance_ns(word, &rate, now_ns) >=
+				    wide_ns - off_ns - (double)DEEP_NS);
+			if (wide_ns < BURST)
+				assert_true((double)budget_balance_ns(word, &rate, now_ns) <=
+					    wide_ns + off_ns + (double)DEEP_NS);
+		}
+	}
+}
+
+/* Of a debt of hours and a pause of any number of rounds: never larger by it, never paid before its time. */
+static void a_long_debt_outlasts_any_pause(void **state)
+{
+	struct budget_rate rate = {.permille = 100, .burst_ns = BURST};
+	struct random r = random_stream(12, 0);
+
+	for (unsigned i = 0; i < 100000; i++) {
+		int64_t debt = 3 * (int64_t)SECOND +
+			       (int64_t)random_below(&r, 70 * 3600) * (int64_t)SECOND;
+		uint64_t begin_ns = BEGIN + (uint64_t)random_below(&r, 1000000000) * 5 * US;
+		uint64_t pause_ns = (uint64_t)random_below(&r, 2000000000) * 1500 * US;
+		uint64_t word = budget_spend(BUDGET_NONE, &rate, begin_ns, debt);
+		int64_t after = budget_balance_ns(word, &rate, begin_ns + pause_ns);
+		double paid = (double)pause_ns / 10;
+
+		assert_true(after >= -debt - DEEP_NS);
+		assert_true(after <= (int64_t)BURST);
+		assert_true((double)after <= -(double)debt + paid + 3.0 * DEEP_NS);
+		if (pause_ns < DEEP_ROUND_NS - 2 * SECOND && paid < (double)debt)
+			assert_true((double)after >= -(double)debt + paid - 3.0 * DEEP_NS);
+	}
+}
+
+static void processors_that_read_another_time_do_not_pay_a_long_debt(void **state)
+{
+	struct budget_rate rate = {.permille = 1000, .burst_ns = BURST};
+	struct random r = random_stream(13, 0);
+	uint64_t now_ns = BEGIN, word = budget_spend(BUDGET_NONE, &rate, now_ns, (int64_t)HOUR);
+
+	for (unsigned i = 0; i < 100000; i++) {
+		now_ns += 3 * MS;
+		word = budget_spend(word, &rate, now_ns - random_below(&r, 900000000),
+			i % 3 == 0   ? 0
+			: i % 3 == 1 ? (int64_t)MS
+				     : -(int64_t)MS);
+	}
+	assert_in_range(-budget_balance_ns(word, &rate, now_ns), HOUR - 301 * SECOND,
+		HOUR - 299 * SECOND + SECOND);
 }
 
 static void who_waits_as_told_owes_nothing_then_and_something_before(void **state)
@@ -414,7 +537,11 @@ int main(void)
 		cmocka_unit_test(a_new_rate_gives_no_more_than_a_burst_for_the_past),
 		cmocka_unit_test(a_smaller_burst_holds_at_once),
 		cmocka_unit_test(a_debt_is_paid_by_the_clock),
+		cmocka_unit_test(a_debt_of_hours_is_held_in_full),
 		cmocka_unit_test(a_debt_beyond_what_the_word_holds_is_forgiven),
+		cmocka_unit_test(a_word_says_what_a_wider_one_would),
+		cmocka_unit_test(a_long_debt_outlasts_any_pause),
+		cmocka_unit_test(processors_that_read_another_time_do_not_pay_a_long_debt),
 		cmocka_unit_test(who_waits_as_told_owes_nothing_then_and_something_before),
 	};
 

@@ -55,6 +55,17 @@ static void what_was_never_measured_is_not_known(void **state)
 	assert_int_equal(estimate_ns(fresh_estimate()), ESTIMATE_UNKNOWN_NS);
 }
 
+static void what_takes_just_as_long_as_the_unknown_is_known(void **state)
+{
+	struct kind kind = {.estimate = fresh_estimate(), .ns = ESTIMATE_UNKNOWN_NS};
+
+	learn_one(&kind, 1);
+	assert_in_range(known_ns(kind.estimate), ESTIMATE_UNKNOWN_NS - 1, ESTIMATE_UNKNOWN_NS + 1);
+	for (unsigned i = 0; i < 100; i++)
+		learn_one(&kind, 1);
+	assert_in_range(known_ns(kind.estimate), ESTIMATE_UNKNOWN_NS - 1, ESTIMATE_UNKNOWN_NS + 1);
+}
+
 static void the_first_batch_tells_it(void **state)
 {
 	static const uint64_t took_ns[] = {500, 20 * US, 5000 * US, 50000 * US, 4000000 * US};
@@ -304,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_never_measured_is_not_known),
+		cmocka_unit_test(what_takes_just_as_long_as_the_unknown_is_known),
 		cmocka_unit_test(the_first_batch_tells_it),
 		cmocka_unit_test(several_of_a_kind_share_what_they_took),
 		cmocka_unit_test(what_is_known_is_taken_off_for_what_is_not),

@@ -214,7 +214,7 @@ static void work_that_does_not_end_is_waited_for_a_quarter_of_a_second(void **st
 		throttle_is_stuck(THROTTLE_TOO_FAR, NOW + 300 * MS, NOW + 260 * MS, &since_ns));
 	assert_int_equal(since_ns, 0);
 	/* and where something else is waited for */
-	for (int why = THROTTLE_NONE; why <= THROTTLE_YIELDING; why++) {
+	for (int why = THROTTLE_NONE; why <= THROTTLE_UNKNOWN; why++) {
 		since_ns = NOW;
 		assert_int_equal(throttle_is_stuck(why, NOW, NOW + 300 * MS, &since_ns),
 			why == THROTTLE_TOO_FAR || why == THROTTLE_DRAINING);

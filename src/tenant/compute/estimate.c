@@ -100,6 +100,9 @@ static void set(uint32_t estimate, uint64_t ns)
 {
 	if (ns < LEAST_NS)
 		ns = LEAST_NS;
+	/* What is measured to take just that is known. */
+	if (ns == ESTIMATE_UNKNOWN_NS)
+		ns++;
 	atomic_store_explicit(&places[estimate].ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
 		memory_order_relaxed);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/overruns.h"
+#include "tenant/compute/unknowns.h"
 #include "tenant/compute/wait.h"
 
 /* A batch that is so old ends. */
@@ -86,7 +87,14 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	why = throttle_work(&work, ret_wake_ns);
 	if (why != THROTTLE_NONE)
 		return why;
-	return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
+	if (work.is_unknown && !unknowns_may_begin(m, now_ns, ret_wake_ns))
+		return THROTTLE_UNKNOWN;
+	why = turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
+	if (why == THROTTLE_NONE && work.is_unknown && !unknowns_begin(m, now_ns)) {
+		turns_let_go(m, now_ns);
+		return THROTTLE_UNKNOWN;
+	}
+	return why;
 }
 
 /*
@@ -191,6 +199,8 @@ void meter_given(struct stream_state *s)
 		stream_state_close(s);
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
+		if (m->unknown && stream_state_has_unknown(s))
+			wait_for_unknown(s);
 	}
 }
 

@@ -22,7 +22,10 @@ enum meter_admitted {
  */
 enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns);
 
-/* After the work was given, with the lock: closes the batch. */
+/*
+ * After the work was given, with the lock: closes the batch. Where nobody knows how long it takes, and other slices are about,
+ * waits a while for its end, without the lock. The stream has users.
+ */
 void meter_given(struct stream_state *s);
 
 /*

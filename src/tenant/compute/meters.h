@@ -37,6 +37,8 @@ struct meter {
 	struct spans spans;
 	uint64_t since_ns; /* as said in the region */
 	uint32_t waits;	   /* of threads for the device, under way */
+	uint64_t
+		unknown; /* the slice's word, as this process put it there for its piece; 0: it has none */
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;

@@ -25,6 +25,11 @@ void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns
 	busy_note_overrun(m->books, ns * times, now_ns, now_ns);
 }
 
+void overruns_note_running(struct meter *m, uint64_t ns, uint64_t now_ns)
+{
+	busy_note_overrun(m->books, ns, now_ns, now_ns);
+}
+
 uint64_t overruns_barred_until_ns(const struct meter *m, uint64_t now_ns)
 {
 	uint64_t ns;

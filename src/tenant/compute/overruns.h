@@ -11,5 +11,8 @@ struct span;
 void overruns_note(struct meter *meter, const struct span *span, uint64_t charged_ns,
 	unsigned times, uint64_t now_ns);
 
+/* Work of the slice runs on, and nobody knows when it ends. */
+void overruns_note_running(struct meter *meter, uint64_t ns, uint64_t now_ns);
+
 /* Until when the slice has no turn, as its work ran on when others had theirs; 0: it may have one. */
 uint64_t overruns_barred_until_ns(const struct meter *meter, uint64_t now_ns);

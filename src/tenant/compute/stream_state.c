@@ -495,6 +495,13 @@ uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 	return 0;
 }
 
+bool stream_state_has_unknown(const struct stream_state *s)
+{
+	/* What several streams have is never seen to end. */
+	return !s->is_shared &&
+	       ((s->is_open && s->batch->is_unknown) || stream_state_unknown_since_ns(s));
+}
+
 void stream_state_clear(struct stream_state *s)
 {
 	uint32_t use = s->use;

@@ -136,6 +136,9 @@ uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
 /* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s);
 
+/* Whether such work was, or is being, given to it and is under way. */
+bool stream_state_has_unknown(const struct stream_state *s);
+
 /* Whether nothing is known to be under way. */
 static inline bool stream_state_is_drained(const struct stream_state *s, uint64_t now_ns)
 {

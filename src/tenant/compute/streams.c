@@ -17,6 +17,7 @@
 #include "policy/throttle.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
+#include "tenant/compute/unknowns.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
@@ -67,6 +68,7 @@ void streams_collect(struct meter *m, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < m->streams.high; i++)
 		stream_state_collect(&m->streams.at[i], now_ns);
+	unknowns_end(m);
 }
 
 void streams_break(struct meter *m, uint64_t now_ns)

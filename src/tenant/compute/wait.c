@@ -12,9 +12,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "policy/unknown.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/turns.h"
+#include "tenant/compute/unknowns.h"
 #include "tenant/compute/untracked.h"
 
 #define TARDY_NS UINT64_C(5000000) /* by which a process may wake up too late */
@@ -105,4 +107,22 @@ void wait_while_suspended(struct stream_state *s)
 
 		wait_until(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);
 	}
+}
+
+void wait_for_unknown(struct stream_state *s)
+{
+	struct meter *m = s->meter;
+	uint64_t word = m->unknown, now_ns = clock_now_ns(), end_ns = now_ns + UNKNOWNS_WAIT_NS;
+
+	while (m->unknown == word && stream_state_has_unknown(s) && now_ns < end_ns) {
+		struct timespec rest = {.tv_nsec = (long)(unknown_look_ns(word, now_ns) - now_ns)};
+
+		lock_leave(&m->lock);
+		nanosleep(&rest, NULL);
+		lock_enter(&m->lock);
+		now_ns = clock_now_ns();
+		streams_collect(m, now_ns);
+	}
+	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
+	turns_idle(m, now_ns);
 }

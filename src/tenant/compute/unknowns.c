@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of which nobody knows how long it takes. */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/unknowns.h"
+
+#include <stdatomic.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "policy/unknown.h"
+#include "tenant/compute/meters.h"
+#include "tenant/compute/overruns.h"
+
+_Static_assert(UNKNOWN_SLOTS == REGION_SLOTS, "a word has room for a slot's number");
+
+/* Of a piece that nobody waits for it is not sure that it does not end: so much is owed. */
+#define UNSURE_NS UINT64_C(100000000)
+
+/* All accesses are relaxed: the word is complete in itself, and nothing else is read because of it. */
+static _Atomic uint64_t *word_of(const struct meter *m)
+{
+	return &m->books->turn.unknown;
+}
+
+static uint64_t get(const struct meter *m)
+{
+	return atomic_load_explicit(word_of(m), memory_order_relaxed);
+}
+
+static bool exchange(const struct meter *m, uint64_t seen, uint64_t to)
+{
+	return atomic_compare_exchange_strong_explicit(
+		word_of(m), &seen, to, memory_order_relaxed, memory_order_relaxed);
+}
+
+static bool are_others_about(const struct meter *m)
+{
+	return m->turns.is_open && m->turns.peer_count;
+}
+
+/* Whether the process whose piece it is lives, and a thread of it waits for its work. */
+static bool is_awaited(const struct meter *m, uint64_t word)
+{
+	const struct region_slot *slot = &state.region.file->own.slots[unknown_slot(word)];
+
+	return atomic_load_explicit(&slot->busy_since_ns[m->device->entry], memory_order_relaxed) &
+	       REGION_BUSY_AWAITED;
+}
+
+static bool is_gone(uint64_t word)
+{
+	const struct region_slot *slot = &state.region.file->own.slots[unknown_slot(word)];
+
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_LIVE;
+}
+
+/* Of a process that is gone, or had this one's slot before. */
+static bool is_left(const struct meter *m, uint64_t word)
+{
+	return unknown_slot(word) == state.slot ? word != m->unknown : is_gone(word);
+}
+
+/*
+ * Another process's piece did not end in time. Where that is waited for, it runs on beside others' work, and the slice owes
+ * that; else it is likely to.
+ */
+static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
+{
+	bool is_running = is_awaited(m, word);
+
+	if (!exchange(m, word, 0))
+		return;
+	log_debug("work of unknown length did not end", U64("at_ns", now_ns));
+	overruns_note_running(
+		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
+}
+
+bool unknowns_may_begin(struct meter *m, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	uint64_t word = get(m);
+
+	if (!are_others_about(m) || !word || is_left(m, word))
+		return true;
+	if (!unknown_is_in_way(word, now_ns)) {
+		if (word == m->unknown)
+			return true;
+		give_up(m, word, now_ns);
+	}
+	*ret_wake_ns = unknown_look_ns(word, now_ns);
+	return false;
+}
+
+bool unknowns_begin(struct meter *m, uint64_t now_ns)
+{
+	uint64_t word = get(m), own = unknown_word(state.slot, now_ns);
+
+	if (!are_others_about(m))
+		return true;
+	if (!is_left(m, word) && unknown_is_in_way(word, now_ns))
+		return false;
+	if (!exchange(m, word, own))
+		return false;
+	/* What does not end may wait for this piece, and for none after it. */
+	if (word && word == m->unknown)
+		overruns_note_running(m, UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS, now_ns);
+	m->unknown = own;
+	FAULT("unknowns: begun");
+	return true;
+}
+
+static bool has_any(const struct meter *m)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (stream_state_has_unknown(&m->streams.at[i]))
+			return true;
+	return false;
+}
+
+void unknowns_end(struct meter *m)
+{
+	if (!m->unknown || has_any(m))
+		return;
+	(void)exchange(m, m->unknown, 0);
+	m->unknown = 0;
+}

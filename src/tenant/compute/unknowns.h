@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work of which nobody knows how long it takes: one piece of the slice at a time, while other slices are about
+ * (policy/unknown.h). With the meter's lock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct meter;
+
+/* A launch waits so long for the end of its piece: as long as a turn is kept for it. */
+#define UNKNOWNS_WAIT_NS UINT64_C(25000000)
+
+/* Whether no other piece stands in the way of one; else *ret_wake_ns says when to look again. */
+bool unknowns_may_begin(struct meter *meter, uint64_t now_ns, uint64_t *ret_wake_ns);
+
+/* The slice's piece is this process's from now on. False where another one was faster. */
+bool unknowns_begin(struct meter *meter, uint64_t now_ns);
+
+/* Work was seen to end: where none of unknown length is left of this process, another may have its piece. */
+void unknowns_end(struct meter *meter);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sixteen processes at a time launch a new executable graph and wait for it: work that nobody knows is one piece at a time in
+ * each of them, and all of their pieces run on beside others' work. None is destroyed, as the next one would have its handle,
+ * and be known.
+ */
+#include <unistd.h>
+
+#include "tests/hostile/counted.h"
+#include "tests/hostile/served.h"
+
+#define AT_ONCE	  16
+#define KERNEL_NS (100 * MS)
+
+static void run(void)
+{
+	CUgraphExec graph;
+	CUfunction kernel;
+
+	served_begin();
+	kernel = served_kernel();
+	for (;;) {
+		graph = served_graph(kernel, KERNEL_NS);
+		MUST(cuGraphLaunch(graph, NULL));
+		MUST(cuStreamSynchronize(NULL));
+	}
+}
+
+static void attack(void)
+{
+	counted_crowd(AT_ONCE);
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		pid_t pid = fork();
+
+		MUST(pid < 0);
+		if (pid == 0)
+			run();
+	}
+	for (;;)
+		served_sleep(1000 * MS);
+}
+
+int main(int argc, char **argv)
+{
+	return served_main(argv, &(struct served){.cap_percent = 30,
+					 .settle_ms = 6000,
+					 .idles_card = true,
+					 .attack = attack});
+}

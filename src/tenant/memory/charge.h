@@ -21,9 +21,10 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
-	bool is_under_way;    /* reserved, and counted in the traffic until it is committed */
-	uint32_t unsettled;   /* units: what it counts for there (charge_unsettled_bytes()) */
-	uint64_t since;	      /* charge_since() when it was reserved */
+	bool is_under_way;  /* reserved, and counted in the traffic until it is committed */
+	uint32_t shared;    /* + 1: moved to this shared allocation until it is settled (pools.c) */
+	uint32_t unsettled; /* units: what it counts for there (charge_unsettled_bytes()) */
+	uint64_t since;	    /* charge_since() when it was reserved */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 

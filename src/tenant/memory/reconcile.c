@@ -38,11 +38,12 @@ struct account {
 	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
-	_Atomic uint32_t owed, paid;   /* see is_owed() */
-	_Atomic uint64_t next_owed_ns; /* later where comparisons were spoiled */
-	uint64_t next_alone_ns;	       /* until then a measuring that others spoil waits briefly */
-	bool was_less;		       /* by the last comparison */
-	_Atomic unsigned doubts;       /* seconds in which another thread was comparing */
+	_Atomic uint32_t owed, paid;	/* see is_owed() */
+	_Atomic uint32_t owed_for_more; /* the last that is owed as something may be in no books */
+	_Atomic uint64_t next_owed_ns;	/* later where comparisons were spoiled */
+	uint64_t next_alone_ns;		/* until then a measuring that others spoil waits briefly */
+	bool was_less;			/* by the last comparison */
+	_Atomic unsigned doubts;	/* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
 	struct finding_misses misses; /* is_payable() has no lock */
 };
@@ -116,13 +117,16 @@ static bool is_owed(const struct account *t)
 	return t->owed != t->paid;
 }
 
-/* The account is as it is charged until a comparison knows better. */
-static void owe(struct account *t)
+/* The account is as it is charged until a comparison knows better. Returns its number. */
+static uint32_t owe(struct account *t)
 {
+	uint32_t number;
+
 	t->is_careful = true;
-	t->owed++;
+	number = atomic_fetch_add(&t->owed, 1) + 1;
 	/* pairs with reconcile_pay(), which looks once more when it has said that nothing is */
 	atomic_store(&call_end_is_awaited, true);
+	return number;
 }
 
 /*
@@ -223,7 +227,8 @@ void reconcile_compare(struct device *device, enum parts_when why)
 static bool is_payable(const struct account *t)
 {
 	return is_owed(t) && !finding_is_blind(&t->misses) &&
-	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES);
+	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES ||
+		       (int32_t)(t->owed_for_more - t->paid) > 0);
 }
 
 /* Whether the calls of this process are at rest, as seen after whatever this thread did before. */
@@ -610,6 +615,16 @@ bool reconcile_chunk_is_gone(
 void reconcile_look_again(const struct device *device)
 {
 	owe(&accounts[device->ordinal]);
+}
+
+void reconcile_look_for_more(const struct device *device)
+{
+	struct account *t = &accounts[device->ordinal];
+	uint32_t number = owe(t);
+
+	t->owed_for_more = number;
+	/* once more, for who has looked before that */
+	atomic_store(&call_end_is_awaited, true);
 }
 
 void reconcile_start(struct device *device)

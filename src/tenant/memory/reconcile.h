@@ -116,6 +116,9 @@ bool reconcile_chunk_is_gone(
 /* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
 
+/* What a call took may be in no books: for that the process begins NVML, too. */
+void reconcile_look_for_more(const struct device *device);
+
 /*
  * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;
  * before that, what reconcile_guarded() charged to its life.

@@ -26,8 +26,13 @@
  * What several processes hold together is in a shared allocation's word instead of a slot's. To move n there is
  *	1  held.held -= n, held.on_their_way += n, in one addition
  *	2  total's number of changes += 1
- *	3  shared allocation = n
+ *	3  shared allocation = n, or n more
  *	4  held.on_their_way -= n
+ * and to have n of it back in the slot
+ *	1  held.on_their_way += n
+ *	2  total's number of changes += 1
+ *	3  shared allocation -= n
+ *	4  held.held += n, held.on_their_way -= n, in one addition
  * and to give it back
  *	1  held.on_their_way += n
  *	2  total's number of changes += 1
@@ -137,6 +142,19 @@ void ledger_move_to_shared(struct region_file *file, unsigned slot, unsigned dev
 	atomic_store(&shared->word, word);
 	FAULT("shared: moved");
 	atomic_fetch_sub(mine, units);
+}
+
+void ledger_move_from_shared(struct region_file *file, unsigned slot, unsigned device,
+	uint64_t units, struct region_shared *shared, uint64_t word)
+{
+	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
+
+	atomic_fetch_add(mine, units);
+	FAULT("shared: on its way back");
+	lower(&file->own.devices[device].total, 0);
+	atomic_store(&shared->word, word);
+	FAULT("shared: moved back");
+	atomic_fetch_add(mine, held_word(units) - units);
 }
 
 void ledger_end_shared(struct region_file *file, unsigned slot, struct region_shared *shared)

@@ -54,6 +54,10 @@ void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, u
 void ledger_move_to_shared(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
 	struct region_shared *shared, uint64_t word);
 
+/* The other way round: units of a shared allocation, whose word becomes `word`, are the slot's again. */
+void ledger_move_from_shared(struct region_file *file, unsigned slot, unsigned device,
+	uint64_t units, struct region_shared *shared, uint64_t word);
+
 /* Gives back what a shared allocation stands for, and frees it; the slot's process does it. */
 void ledger_end_shared(struct region_file *file, unsigned slot, struct region_shared *shared);
 

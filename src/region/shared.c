@@ -271,19 +271,22 @@ int shared_make(
 	return r;
 }
 
-int shared_grow(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
+void shared_grow(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
 {
 	struct region_shared *j = shared_at(region, shared);
-	int fd, r = lock_all(region, &fd);
-	uint64_t word;
+	uint64_t word = atomic_load(&j->word);
 
-	if (r < 0)
-		return r;
-	word = atomic_load(&j->word);
 	ledger_move_to_shared(
 		region->file, slot, ledger_shared_device(word), units, j, word + (units << 32));
-	unlock_all(fd);
-	return 0;
+}
+
+void shared_shrink(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
+{
+	struct region_shared *j = shared_at(region, shared);
+	uint64_t word = atomic_load(&j->word);
+
+	ledger_move_from_shared(
+		region->file, slot, ledger_shared_device(word), units, j, word - (units << 32));
 }
 
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int file)

@@ -38,9 +38,12 @@ struct shared_memory {
 int shared_make(const struct region *region, const struct shared_memory *memory,
 	unsigned *ret_shared) MUST_CHECK;
 
-/* Adds more units that the slot holds to a shared allocation that it holds. */
-int shared_grow(
-	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
+/*
+ * More units of the slot, which made it and holds it, become its own; and so many of its units are the slot's again. Without a lock: while
+ * its maker lives nobody else changes how much it is. One thread of the maker at a time.
+ */
+void shared_grow(const struct region *region, unsigned slot, unsigned shared, uint64_t units);
+void shared_shrink(const struct region *region, unsigned slot, unsigned shared, uint64_t units);
 
 /* Descriptors keep the shared allocation from now on, too. */
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int fd) MUST_CHECK;

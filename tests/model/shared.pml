@@ -2,13 +2,14 @@
 /*
  * Shared allocations (src/region/shared.c, and what src/region/ledger.c does for them), for every interleaving.
  *
- * The maker charges a unit, makes a shared allocation of it, and lets it go; the user holds the shared allocation and lets it
- * go. Both may die instead of any step. A helper reaps them, sweeps and settles, while a settler settles
- * a doubt of before. Steps are as in ledger.pml. A holder of the shared allocations' lock that dies gives it back.
+ * The maker charges a unit, makes a shared allocation of it, may have it grow by another one that it has charged, and has that
+ * back, and lets it go; the user holds the shared allocation and lets it go. Both may die instead of any step. A helper reaps
+ * them, sweeps and settles, while a settler settles a doubt of before. Steps are as in ledger.pml. A holder of the shared allocations' lock that dies gives it back.
  */
 /* run: */
 /* run-must-fail: -DMUTANT_MOVE_UNCOUNTED */
 /* run-must-fail: -DMUTANT_END_UNCOUNTED */
+/* run-must-fail: -DMUTANT_SHRINK_UNCOUNTED */
 /* run-must-fail: -DMUTANT_SHARED_FIRST */
 /* run-must-fail: -DMUTANT_FREE_FIRST */
 /* run-must-fail: -DMUTANT_NO_BIT_FIRST */
@@ -62,18 +63,18 @@ inline lower(n)
 inline end_shared(s)
 {
 	if
-	:: d_step { shared > 0 && IS_UNHELD -> way[s]++ };
+	:: d_step { shared > 0 && IS_UNHELD -> m = shared; way[s] = way[s] + m };
 #ifndef MUTANT_END_UNCOUNTED
 		STEP(d_step { change_total(used) });
 #endif
 #ifdef MUTANT_FREE_FIRST
-		STEP(d_step { lower(1); CHECK });
+		STEP(d_step { lower(m); CHECK });
 		STEP(d_step { shared = 0; CHECK });
 #else
 		STEP(d_step { shared = 0; CHECK });
-		STEP(d_step { lower(1); CHECK });
+		STEP(d_step { lower(m); CHECK });
 #endif
-		STEP(way[s]--)
+		STEP(d_step { way[s] = way[s] - m; m = 0 })
 	:: atomic { !(shared > 0 && IS_UNHELD) -> skip }
 	:: goto dead
 	fi
@@ -87,9 +88,39 @@ inline let_go(s)
 	STEP(atomic { shared_locked = false; has_lock = false })
 }
 
+/* A unit of the slot's becomes the shared allocation's: shared_make(), shared_grow(). */
+inline move_to_shared()
+{
+	STEP(d_step { held[MAKER]--; way[MAKER]++; CHECK });
+#ifndef MUTANT_MOVE_UNCOUNTED
+	STEP(d_step { change_total(used) });
+#endif
+	STEP(d_step { shared++; CHECK })
+}
+
+/* shared_grow() of a unit that is charged before, shared_shrink(), and the unit is given back. */
+inline grow_and_shrink()
+{
+	STEP(way[MAKER]++);
+	STEP(d_step { change_total(used + 1); CHECK });
+	STEP(d_step { held[MAKER]++; way[MAKER]--; CHECK });
+	move_to_shared();
+	STEP(way[MAKER]--);
+	STEP(way[MAKER]++);
+#ifndef MUTANT_SHRINK_UNCOUNTED
+	STEP(d_step { change_total(used) });
+#endif
+	STEP(d_step { shared--; CHECK });
+	STEP(d_step { held[MAKER]++; way[MAKER]--; CHECK });
+	STEP(d_step { held[MAKER]--; way[MAKER]++; CHECK });
+	STEP(d_step { lower(1); CHECK });
+	STEP(way[MAKER]--)
+}
+
 proctype maker()
 {
 	bool has_lock;
+	byte m;
 
 	atomic { live[MAKER] = true; locked[MAKER] = true };
 	STEP(way[MAKER]++);
@@ -100,11 +131,7 @@ proctype maker()
 #ifndef MUTANT_NO_BIT_FIRST
 	STEP(bit_of[MAKER] = true);
 #endif
-	STEP(d_step { held[MAKER]--; way[MAKER]++; CHECK });
-#ifndef MUTANT_MOVE_UNCOUNTED
-	STEP(d_step { change_total(used) });
-#endif
-	STEP(d_step { shared = 1; CHECK });
+	move_to_shared();
 #ifdef MUTANT_NO_BIT_FIRST
 	STEP(atomic { shared_locked = false; has_lock = false });
 	STEP(bit_of[MAKER] = true);
@@ -113,6 +140,10 @@ proctype maker()
 	STEP(has_key = true);
 	STEP(atomic { shared_locked = (shared_locked && !has_lock); has_lock = false });
 	assert(shared == 1 && bit_of[MAKER]);
+	if
+	:: true
+	:: grow_and_shrink()
+	fi;
 	if
 	:: true
 	:: goto idle
@@ -134,6 +165,7 @@ idle:
 proctype user()
 {
 	bool has_lock, is_found;
+	byte m;
 
 	STEP(atomic { !shared_locked -> shared_locked = true; has_lock = true });
 	STEP(d_step { is_found = (shared > 0 && has_key); bit_of[USER] = is_found });
@@ -142,7 +174,7 @@ proctype user()
 	:: !is_found -> goto idle
 	:: is_found
 	fi;
-	assert(shared == 1);
+	assert(shared > 0);
 	if
 	:: true
 	:: goto idle
@@ -220,7 +252,7 @@ inline reap(s)
 
 proctype helper()
 {
-	byte duties = 3, n, seen_doubts, sum;
+	byte duties = 3, n, m, seen_doubts, sum;
 	bool has_lock;
 
 	live[HELPER] = true;
@@ -288,7 +320,7 @@ proctype last()
 		}
 		assert(!shared_locked);
 		if
-		:: shared > 0 && IS_UNHELD -> shared = 0; used--
+		:: shared > 0 && IS_UNHELD -> used = used - shared; shared = 0
 		:: else
 		fi;
 		if

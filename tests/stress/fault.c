@@ -13,9 +13,10 @@
 
 const char *const fault_places[] = {"charge: on its way", "charge: in total", "charge: held",
 	"give-back: on its way", "give-back: out of total", "shared: entered", "shared: on its way",
-	"shared: moved", "shared: without a key", "shared: let go", "end: on its way",
-	"end: shared free", "end: out of total", "reap: shared forgotten", "reap: on its way",
-	"reap: out of total", "reap: in doubt", "reap: slot empty"};
+	"shared: moved", "shared: without a key", "shared: on its way back", "shared: moved back",
+	"shared: let go", "end: on its way", "end: shared free", "end: out of total",
+	"reap: shared forgotten", "reap: on its way", "reap: out of total", "reap: in doubt",
+	"reap: slot empty"};
 const unsigned fault_place_count = sizeof(fault_places) / sizeof(fault_places[0]);
 
 /* Armed before there are threads; the count is theirs together. */

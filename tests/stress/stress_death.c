@@ -26,7 +26,7 @@ struct plan {
 	unsigned place, n;
 };
 
-/* Makes a shared allocation of units that it holds, and lets every second one go again. */
+/* Makes a shared allocation of units that it holds, has it grow and shrink, and lets every second one go again. */
 static int share(const struct region *region, unsigned slot, unsigned round, unsigned device)
 {
 	struct shared_memory memory = {.slot = slot,
@@ -42,6 +42,8 @@ static int share(const struct region *region, unsigned slot, unsigned round, uns
 	if (shared_make(region, &memory, &shared) != 0 ||
 		shared_hold(region, slot, memory.key, &again) != 0 || again != shared)
 		return 5;
+	shared_grow(region, slot, shared, 3);
+	shared_shrink(region, slot, shared, 3);
 	if (round % 2)
 		shared_let_go(region, slot, shared);
 	return 0;

@@ -24,7 +24,7 @@ struct plan {
 	unsigned place;
 };
 
-/* Makes a shared allocation of units that the slot holds, and gives it back. */
+/* Makes a shared allocation of units that the slot holds, has it grow and shrink, and gives it back. */
 static int share(const struct region *region, unsigned slot)
 {
 	struct shared_memory memory = {
@@ -33,6 +33,8 @@ static int share(const struct region *region, unsigned slot)
 
 	if (shared_make(region, &memory, &shared) != 0)
 		return -1;
+	shared_grow(region, slot, shared, 30);
+	shared_shrink(region, slot, shared, 30);
 	shared_let_go(region, slot, shared);
 	return 0;
 }

@@ -82,16 +82,25 @@ void reconcile_look_again(const struct device *of)
 {
 }
 
+static uint64_t unnamed, in_doubt;
+
 /* A comparison follows, and says how much of it there is: here, none. */
 void reconcile_doubt(struct device *of, uint64_t bytes, enum charge_kind kind)
 {
 	given_back += bytes;
+	in_doubt += bytes;
+}
+
+uint64_t charge_unnamed_since(const struct device *of)
+{
+	(void)of;
+	return unnamed;
 }
 
 static int begin(void **unused)
 {
 	holding_reset_after_fork();
-	given_back = 0;
+	given_back = in_doubt = 0;
 	let_go = 0;
 	objects_ended = 0;
 	return 0;
@@ -384,7 +393,7 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(
 			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000 + i, &is_first), 0);
+		assert_int_equal(holding_enter_chunk(0x200000 + i, 0, &is_first), 0);
 		assert_int_equal(is_first, i == 0);
 	}
 	for (uint64_t i = 0; i < 3; i++) {
@@ -393,6 +402,47 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 		holding_give_back(0x200000 + i, &holding);
 	}
 	assert_int_equal(given_back, CHUNK_BYTES);
+	assert_int_equal(in_doubt, 0);
+}
+
+static void a_chunk_in_which_something_unnamed_may_lie_is_in_doubt(void **unused)
+{
+	struct holding part = units(0, 1), holding;
+	bool is_first;
+
+	part.flags = HOLDING_IN_CHUNK;
+	for (unsigned way = 0; way < 2; way++) {
+		in_doubt = 0;
+		unnamed = way;
+		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, part, charge_since()), 0);
+		assert_int_equal(holding_enter_chunk(0x200000, unnamed, &is_first), 0);
+		unnamed += way ? 0 : UINT64_C(1) << 32; /* under way, or begun since */
+		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000, &holding), 0);
+		holding_give_back(0x200000, &holding);
+		assert_int_equal(in_doubt, CHUNK_BYTES);
+	}
+	unnamed = 0;
+}
+
+static void so_is_one_whose_first_block_came_to_the_books_later(void **unused)
+{
+	struct holding part = units(0, 1), holding;
+	bool is_first;
+
+	part.flags = HOLDING_IN_CHUNK;
+	unnamed = UINT64_C(2) << 32;
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(
+			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
+		assert_int_equal(holding_enter_chunk(0x200000 + i, (2 - i) << 32, &is_first), 0);
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		assert_int_equal(in_doubt, 0);
+		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000 + i, &holding), 0);
+		holding_give_back(0x200000 + i, &holding);
+	}
+	assert_int_equal(in_doubt, CHUNK_BYTES);
+	unnamed = 0;
 }
 
 static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
@@ -436,6 +486,9 @@ int main(void)
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
 		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
 		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),
+		cmocka_unit_test_setup(
+			a_chunk_in_which_something_unnamed_may_lie_is_in_doubt, begin),
+		cmocka_unit_test_setup(so_is_one_whose_first_block_came_to_the_books_later, begin),
 		cmocka_unit_test_setup(what_is_shared_lets_go_of_the_shared_allocation, begin),
 	};
 

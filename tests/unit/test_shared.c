@@ -79,9 +79,14 @@ static void it_grows_and_its_key_can_be_taken_away(void **state)
 
 	start(*state, &p);
 	shared = make_of(&p, 10, KEY, 0, -1);
-	assert_int_equal(shared_grow(&p.region[0], p.slot[0], shared, 30), 0);
+	shared_grow(&p.region[0], p.slot[0], shared, 30);
 	assert_int_equal(used(&p), 100);
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 60);
+	/* What was reserved in vain comes back. */
+	shared_shrink(&p.region[0], p.slot[0], shared, 30);
+	assert_int_equal(used(&p), 100);
+	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 90);
+	shared_grow(&p.region[0], p.slot[0], shared, 30);
 	shared_retire(&p.region[0], shared);
 	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
 	shared_let_go(&p.region[0], p.slot[0], shared);

@@ -78,8 +78,11 @@ ALLOCATE(cuMemAllocManaged, CHARGE_MANAGED, bytes, KEPT_MANAGED, r, CUdeviceptr,
 /* A free. */
 struct ending {
 	struct allocation allocation;
-	bool is_watched;
-	struct watch watch;
+	bool is_watched, is_chunk_in_doubt;
+	union {
+		struct watch watch;
+		struct reconcile_chunk chunk;
+	};
 };
 
 /* Before the driver is asked; false where the pointer is the driver's alone. */
@@ -88,9 +91,14 @@ static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &ret_ending->allocation) != 0)
 		return false;
 	ret_ending->is_watched = allocations_is_to_be_watched(&ret_ending->allocation);
+	ret_ending->is_chunk_in_doubt =
+		!ret_ending->is_watched && allocations_is_chunk_in_doubt(&ret_ending->allocation);
 	if (UNLIKELY(ret_ending->is_watched))
 		watch_begin(
 			state_device(ret_ending->allocation.holding.device), &ret_ending->watch);
+	else if (UNLIKELY(ret_ending->is_chunk_in_doubt))
+		ret_ending->chunk =
+			reconcile_chunk_ends(state_device(ret_ending->allocation.holding.device));
 	return true;
 }
 
@@ -106,7 +114,9 @@ static inline uint64_t free_bytes(const struct ending *ending)
 
 static inline CUresult free_end(CUresult r, const struct ending *ending)
 {
-	if (LIKELY(!ending->is_watched || r != CUDA_SUCCESS))
+	if (UNLIKELY(ending->is_chunk_in_doubt && r == CUDA_SUCCESS))
+		allocations_give_back_chunk(&ending->allocation, &ending->chunk);
+	else if (LIKELY(!ending->is_watched || r != CUDA_SUCCESS))
 		pools_after_free(r, &ending->allocation, true);
 	else if (watch_has_risen(&ending->watch, allocations_bytes(&ending->allocation)))
 		allocations_give_back(&ending->allocation);

@@ -104,10 +104,13 @@ static CUresult allocate_from(struct pool *pool, CUmemoryPool handle, const stru
 	uint64_t since = charge_since();
 	CUresult r = pools_reserve(pool, c->bytes, c->stream, charge);
 
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS) {
 		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, handle, c->stream);
-	if (r == CUDA_SUCCESS)
-		pools_keep(pool, charge);
+		if (r == CUDA_SUCCESS)
+			pools_keep(pool, charge);
+		else
+			pools_cancel(pool, charge);
+	}
 	pools_end(pool);
 	if (r != CUDA_SUCCESS)
 		return place_beyond(c, r, charge, ret_pointer);

@@ -33,7 +33,8 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 		0)
 		return -1;
 	FAULT("plain: pointer entered");
-	if (!(flags & HOLDING_IN_CHUNK) || holding_enter_chunk(pointer, ret_is_charged) == 0)
+	if (!(flags & HOLDING_IN_CHUNK) ||
+		holding_enter_chunk(pointer, charge->unnamed, ret_is_charged) == 0)
 		return 0;
 	if (holding_take(HOLDING_POINTERS, pointer, &holding) != 0)
 		log_debug("a pointer was freed while it was being entered");
@@ -92,7 +93,7 @@ CUresult allocations_keep_pitched(
 	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
 {
 	struct device *device = charge->device;
-	uint64_t since = charge->since;
+	uint64_t since = charge->since, unnamed = charge->unnamed;
 	CUresult r;
 
 	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
@@ -103,6 +104,7 @@ CUresult allocations_keep_pitched(
 			return r;
 		}
 		charge->since = since;
+		charge->unnamed = unnamed;
 	}
 	return allocations_keep(pointer, taken, charge);
 }
@@ -175,4 +177,20 @@ uint64_t allocations_bytes(const struct allocation *allocation)
 void allocations_give_back(const struct allocation *allocation)
 {
 	holding_give_back(allocation->pointer, &allocation->holding);
+}
+
+bool allocations_is_chunk_in_doubt(const struct allocation *allocation)
+{
+	return holding_chunk_is_in_doubt(allocation->pointer, &allocation->holding);
+}
+
+void allocations_give_back_chunk(
+	const struct allocation *allocation, const struct reconcile_chunk *before)
+{
+	const struct holding *h = &allocation->holding;
+
+	if (reconcile_chunk_is_gone(state_device(h->device), before, CHUNK_BYTES))
+		holding_give_back_whole(allocation->pointer, h);
+	else
+		holding_give_back(allocation->pointer, h);
 }

@@ -15,6 +15,7 @@
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/holding.h"
+#include "tenant/memory/reconcile.h"
 
 struct pool;
 
@@ -80,3 +81,8 @@ uint64_t allocations_bytes(const struct allocation *allocation);
 
 /* The driver has freed it: gives back its charge; nothing to do for a pool's. */
 void allocations_give_back(const struct allocation *allocation);
+
+/* Around the driver's call where it may be all that is known of a chunk (reconcile_chunk_ends()). */
+bool allocations_is_chunk_in_doubt(const struct allocation *allocation);
+void allocations_give_back_chunk(
+	const struct allocation *allocation, const struct reconcile_chunk *before);

@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/memory/array_size.h"
 #include "tenant/memory/contexts.h"
@@ -47,8 +48,10 @@ CUresult arrays_begin(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level_
 	if (r != CUDA_SUCCESS)
 		return refusal != CUDA_SUCCESS ? refusal : r;
 	ret_plan->is_shared = bytes <= CHUNK_BYTES;
-	if (ret_plan->is_shared)
+	if (ret_plan->is_shared) {
+		ret_plan->traffic = charge_traffic();
 		ret_plan->free_bytes = guard_free_bytes();
+	}
 	return r;
 }
 
@@ -97,6 +100,15 @@ static uint32_t change_shelf(uint64_t life, struct device *device, int arrays, i
 	return c.units_lost;
 }
 
+/* Whether nobody of the slice can have given back meanwhile what the array took: no other call was under way, and no other process has any. */
+static bool is_alone(const struct array_plan *plan)
+{
+	const struct device *device = plan->charge.device;
+
+	return plan->traffic == charge_traffic() && (uint32_t)plan->traffic == 1 &&
+	       ledger_used_bytes(state.region.file, device->entry) <= charge_held_bytes(device);
+}
+
 bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 {
 	struct charge *charge = &plan->charge;
@@ -126,6 +138,8 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 	free_bytes = guard_free_bytes();
 	has_taken = free_bytes != plan->free_bytes || free_bytes == UINT64_MAX;
 	change_shelf(plan->life, charge->device, 1, has_taken);
+	if (!has_taken && !is_alone(plan))
+		reconcile_look_for_more(charge->device);
 	if (has_taken)
 		charge_take(charge);
 	else

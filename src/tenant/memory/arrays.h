@@ -8,7 +8,8 @@
  * when one was made: then, and only then, a chunk is charged to the context, beside those that it
  * has. No more chunks are charged than small arrays live, so the last one gives back everything;
  * before that a chunk goes back when free memory rose with a destroyed array and NVML's figure for
- * this process agrees that it is less than the books. Where these cannot tell, the charge stays.
+ * this process agrees that it is less than the books. Where these cannot tell, the charge stays. Where others may have given back as
+ * much as an array took, a comparison is owed, which finds that.
  */
 #pragma once
 
@@ -25,6 +26,7 @@ struct array_plan {
 	struct charge charge; /* no device: nothing is to be kept */
 	uint64_t life;	      /* of its context */
 	uint64_t free_bytes;  /* before the call */
+	uint64_t traffic;     /* and charge_traffic() */
 	bool is_shared;	      /* may share a chunk */
 };
 

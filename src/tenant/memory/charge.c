@@ -81,6 +81,23 @@ uint64_t charge_unsettled_bytes(void)
 }
 
 _Atomic uint64_t charge_strays;
+static _Atomic uint64_t unnamed[STATE_ORDINALS];
+
+void charge_unnamed_begins(const struct device *device)
+{
+	atomic_fetch_add(&unnamed[device->ordinal], CHARGE_CALL);
+}
+
+void charge_unnamed_ends(const struct device *device)
+{
+	atomic_fetch_sub(&unnamed[device->ordinal], 1);
+}
+
+uint64_t charge_unnamed_since(const struct device *device)
+{
+	/* pairs with charge_unnamed_begins(), which comes before the driver's call */
+	return atomic_load(&unnamed[device->ordinal]);
+}
 
 static struct lock reap_lock;
 /* Books that were tampered with are to lift no limit for longer than a second. */
@@ -259,7 +276,8 @@ CUresult charge_reserve(
 		.kind = kind,
 		.is_under_way = true,
 		.unsettled = (uint32_t)units,
-		.since = since};
+		.since = since,
+		.unnamed = charge_unnamed_since(device)};
 	return CUDA_SUCCESS;
 }
 
@@ -298,6 +316,8 @@ void charge_reset_after_fork(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
 	atomic_store(&charge_strays, 0);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		atomic_store(&unnamed[i], 0);
 	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
 		words[i].word = (struct charge_word){.calls = 0};
 }

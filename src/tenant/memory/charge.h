@@ -21,9 +21,11 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
-	bool is_under_way;    /* reserved, and counted in the traffic until it is committed */
-	uint32_t unsettled;   /* units: what it counts for there (charge_unsettled_bytes()) */
-	uint64_t since;	      /* charge_since() when it was reserved */
+	bool is_under_way;  /* reserved, and counted in the traffic until it is committed */
+	uint32_t shared;    /* + 1: moved to this shared allocation until it is settled (pools.c) */
+	uint32_t unsettled; /* units: what it counts for there (charge_unsettled_bytes()) */
+	uint64_t since;	    /* charge_since() when it was reserved */
+	uint64_t unnamed;   /* and charge_unnamed_since() */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 
@@ -164,6 +166,14 @@ static inline void charge_stray_ends(const int *scope)
 #define CHARGE_STRAY_SCOPE()                                                    \
 	__attribute__((cleanup(charge_stray_ends), unused)) int charge_stray_ = \
 		charge_stray_begins()
+
+/*
+ * Calls by which memory may come to the device that nobody names: code, its variables, streams. Begun << 32 | under way. Where none
+ * was under way when a chunk came, and none has begun since, all that lies in it is known.
+ */
+void charge_unnamed_begins(const struct device *device);
+void charge_unnamed_ends(const struct device *device);
+uint64_t charge_unnamed_since(const struct device *device);
 
 /* The kind becomes what it was again, after charge_hide(). */
 void charge_show(struct device *device, uint64_t bytes, enum charge_kind kind);

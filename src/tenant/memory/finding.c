@@ -113,10 +113,11 @@ static bool look_once(struct finding_misses *m, struct device *d,
 	struct finding *ret_found)
 {
 	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0, away, local;
-	uint64_t other = *unattributed_bytes;
+	uint64_t other;
 	bool is_mine = reserved && reserved->is_under_way, is_told, is_still, is_alone;
 
 	parts_collect(d);
+	other = *unattributed_bytes;
 	traffic = charge_traffic();
 	held = charge_watch(d);
 	hidden = finding_hidden_bytes(d);
@@ -144,7 +145,12 @@ static bool look_once(struct finding_misses *m, struct device *d,
 		return false;
 	ret_found->least_bytes = above(used, known + foreign + (most > held ? most - held : 0));
 	/* While others charge and give back, only the least can be told. */
-	ret_found->most_bytes = held == charge_held_bytes(d) ? above(used, known) : UINT64_MAX;
+	ret_found->most_bytes = held == charge_held_bytes(d) && other == *unattributed_bytes
+					? above(used, known)
+					: UINT64_MAX;
+	ret_found->charged_bytes = other;
+	ret_found->beyond_bytes = (int64_t)(used - known);
+	ret_found->traffic = traffic;
 	ret_found->worst_bytes = is_still && ret_found->most_bytes != UINT64_MAX
 					 ? above(used, known > away ? known - away : 0)
 					 : UINT64_MAX;

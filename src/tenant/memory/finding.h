@@ -26,7 +26,10 @@ bool finding_is_blind(const struct finding_misses *misses);
  */
 struct finding {
 	uint64_t least_bytes, most_bytes;
-	uint64_t worst_bytes; /* whatever is under way; UINT64_MAX: not known */
+	uint64_t worst_bytes;	/* whatever is under way; UINT64_MAX: not known */
+	uint64_t charged_bytes; /* as unattributed, when it was looked */
+	int64_t beyond_bytes; /* NVML's figure less what the books know of that: below 0 where they run ahead */
+	uint64_t traffic;
 	bool is_exact;
 };
 

@@ -35,6 +35,8 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 			.found_bytes = reconcile_found_bytes(device),
 			.free_bytes = guard_free_bytes(),
 			.is_armed = true};
+	if (r == CUDA_SUCCESS)
+		charge_unnamed_begins(device);
 	return r;
 }
 
@@ -89,12 +91,16 @@ bool guard_end(struct guard *guard)
 				.is_bounded = guard->is_bounded,
 				.is_open_ended = guard->is_open_ended,
 				.is_end = guard->is_end});
+	charge_unnamed_ends(d);
+	guard->is_armed = false;
 	return !charge_is_above_quota(d) || reconcile_found_bytes(d) == guard->found_bytes;
 }
 
 void guard_cancel(struct guard *guard)
 {
-	if (guard->is_armed)
-		charge_undo(&guard->charge);
+	if (!guard->is_armed)
+		return;
+	charge_unnamed_ends(guard->charge.device);
+	charge_undo(&guard->charge);
 	guard->is_armed = false;
 }

@@ -33,8 +33,12 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
-static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
+static struct table
+	chunks; /* key: address / CHUNK_BYTES; a: tenants; b: holding_enter_chunk()'s unnamed */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
+
+/* Of a chunk: more than there can be under way, so that it is never known what lies in it. */
+#define CHUNK_IS_IN_DOUBT UINT64_MAX
 
 static void say_it_stays(void)
 {
@@ -49,13 +53,19 @@ void holding_keep(const struct holding *holding)
 			(enum charge_kind)holding->kind);
 }
 
-static void give_back(uint64_t key, const struct holding *h, bool is_seen);
+/* How memory has ended. */
+enum end {
+	END_SEEN,   /* it has just come back */
+	END_UNSEEN, /* the driver gave it back unseen, as its key is new memory's */
+	END_WHOLE,  /* it has, and so has all of its chunk, or its context */
+};
+static void give_back(uint64_t key, const struct holding *h, enum end how);
 
 /* The last reference is gone. */
-static void end_last(uint64_t key, const struct holding *holding, bool is_seen)
+static void end_last(uint64_t key, const struct holding *holding, enum end how)
 {
 	if (!(holding->flags & HOLDING_MAY_STAY)) {
-		give_back(key, holding, is_seen);
+		give_back(key, holding, how);
 		return;
 	}
 	log_info("memory that a descriptor may keep stays counted until the process ends");
@@ -122,7 +132,7 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
 	else
-		end_last(key, gone, false);
+		end_last(key, gone, END_UNSEEN);
 }
 
 int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
@@ -324,7 +334,7 @@ static bool end_call(
 	}
 	table_leave(&place);
 	if (gone.serial)
-		end_last(key, &gone, true);
+		end_last(key, &gone, END_SEEN);
 	return is_there;
 }
 
@@ -398,7 +408,7 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 		return;
 	FAULT("holding: the driver was called");
 	if (end->is_last && is_ended) {
-		end_last(end->key, &holding, true);
+		end_last(end->key, &holding, END_SEEN);
 	} else if (end->is_last) {
 		holding.references = 1;
 		holding_put_back(end->in, end->key, &holding);
@@ -417,8 +427,9 @@ void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
 		holding_end_done(&end, true);
 }
 
-void holding_end_all(enum holding_table in,
-	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
+static void end_all(enum holding_table in,
+	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what,
+	enum end how)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
@@ -427,8 +438,14 @@ void holding_end_all(enum holding_table in,
 		if (entry.holding.pins)
 			say_it_stays();
 		else
-			end_last(entry.key, &entry.holding, true);
+			end_last(entry.key, &entry.holding, how);
 	}
+}
+
+void holding_end_all(enum holding_table in,
+	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
+{
+	end_all(in, is_wanted, what, END_SEEN);
 }
 
 bool holding_change(
@@ -446,30 +463,54 @@ bool holding_change(
 	return true;
 }
 
-int holding_enter_chunk(uint64_t pointer, bool *ret_is_first)
+int holding_enter_chunk(uint64_t pointer, uint64_t unnamed, bool *ret_is_first)
 {
 	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, true);
 
 	if (!place.entry)
 		return -ENOMEM;
 	*ret_is_first = ++place.entry->a == 1;
+	/* Of several the first to come here need not have been the first in the chunk. */
+	if (*ret_is_first)
+		place.entry->b = unnamed;
+	else if (place.entry->b != unnamed)
+		place.entry->b = CHUNK_IS_IN_DOUBT;
 	return 0;
 }
 
-static bool leave_chunk(uint64_t pointer)
+/* Of a chunk: nothing can lie in it that nobody names. */
+static bool is_all_known(const struct table_entry *chunk, const struct device *device)
+{
+	return (uint32_t)chunk->b == 0 && chunk->b == charge_unnamed_since(device);
+}
+
+bool holding_chunk_is_in_doubt(uint64_t pointer, const struct holding *h)
+{
+	/* Nothing of modules lies in managed memory, and NVML shows none. */
+	if (!(h->flags & HOLDING_IN_CHUNK) || h->kind == CHARGE_MANAGED)
+		return false;
+	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
+
+	return place.entry && place.entry->a == 1 &&
+	       !is_all_known(place.entry, state_device(h->device));
+}
+
+/* False where others have a part in it. */
+static bool leave_chunk(uint64_t pointer, const struct device *device, bool *ret_is_known)
 {
 	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
 
 	if (!place.entry || --place.entry->a > 0)
 		return false;
+	*ret_is_known = is_all_known(place.entry, device);
 	table_remove(&place);
 	return true;
 }
 
-/* is_seen: it has just come back; else the driver gave it back unseen, as its key is new memory's. */
-static void give_back(uint64_t key, const struct holding *h, bool is_seen)
+static void give_back(uint64_t key, const struct holding *h, enum end how)
 {
 	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
+	bool is_known = true;
 
 	if (h->flags & HOLDING_POOLED)
 		return;
@@ -482,9 +523,10 @@ static void give_back(uint64_t key, const struct holding *h, bool is_seen)
 		bytes = 0;
 	}
 	if (h->flags & HOLDING_IN_CHUNK) {
-		if (!leave_chunk(key))
+		if (!leave_chunk(key, state_device(h->device), &is_known))
 			return;
 		bytes = CHUNK_BYTES;
+		is_known |= h->kind == CHARGE_MANAGED; /* as above */
 	}
 	FAULT("holding: given back in the driver");
 	if (h->flags & HOLDING_OPEN_FOREIGN) {
@@ -492,7 +534,7 @@ static void give_back(uint64_t key, const struct holding *h, bool is_seen)
 		/* What could not be told from it until now can be. */
 		reconcile_look_again(state_device(h->device));
 	}
-	if (bytes && is_seen)
+	if (bytes && (how == END_WHOLE || (how == END_SEEN && is_known)))
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	else if (bytes)
 		reconcile_doubt(state_device(h->device), bytes, (enum charge_kind)h->kind);
@@ -502,7 +544,12 @@ static void give_back(uint64_t key, const struct holding *h, bool is_seen)
 
 void holding_give_back(uint64_t key, const struct holding *h)
 {
-	give_back(key, h, true);
+	give_back(key, h, END_SEEN);
+}
+
+void holding_give_back_whole(uint64_t key, const struct holding *h)
+{
+	give_back(key, h, END_WHOLE);
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
@@ -574,9 +621,9 @@ void holding_life_ended(struct device *device, uint64_t life)
 
 	(void)device;
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
-		holding_end_all(i, is_of_life, life);
+		end_all(i, is_of_life, life, END_WHOLE);
 	while (life && aside_take_next(life, &cursor, &entry) == 0)
-		end_last(entry.key, &entry.holding, false);
+		end_last(entry.key, &entry.holding, END_UNSEEN);
 }
 
 void holding_reset_after_fork(void)

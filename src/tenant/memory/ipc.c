@@ -99,17 +99,24 @@ void ipc_grow(unsigned shared, uint64_t bytes)
 {
 	uint64_t units = ledger_units(bytes);
 	struct part *p = &parts[shared];
-	int saved_errno = errno;
 	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
 
-	/* What cannot be moved stays charged to this process. */
 	add_to_sum(p, units);
-	if (shared_grow(&state.region, state.slot, shared, units) == 0)
-		p->units += (uint32_t)units;
-	else
-		add_to_sum(p, -units);
-	errno = saved_errno;
+	shared_grow(&state.region, state.slot, shared, units);
+	p->units += (uint32_t)units;
+}
+
+void ipc_shrink(unsigned shared, uint64_t bytes)
+{
+	uint64_t units = ledger_units(bytes);
+	struct part *p = &parts[shared];
+	CHARGE_SCOPE();
+	LOCK_SCOPE(&parts_lock);
+
+	shared_shrink(&state.region, state.slot, shared, units);
+	p->units -= (uint32_t)units;
+	add_to_sum(p, -units);
 }
 
 uint32_t ipc_steps(unsigned shared)

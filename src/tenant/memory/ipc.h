@@ -32,8 +32,12 @@ struct ipc_memory {
  */
 bool ipc_make(const struct ipc_memory *memory, unsigned *ret_shared) MUST_CHECK;
 
-/* Moves more that was charged to this process, and that NVML shows for it, to a shared allocation that it made. */
+/*
+ * Moves more that is charged to this process to a shared allocation that it made: before the driver is asked, so that it stays charged
+ * where this process dies with the memory, or when NVML shows it. And what was not taken is this process's again.
+ */
 void ipc_grow(unsigned shared, uint64_t bytes);
+void ipc_shrink(unsigned shared, uint64_t bytes);
 
 /* How large it is, in steps of a mark (base/mark.h). */
 uint32_t ipc_steps(unsigned shared);

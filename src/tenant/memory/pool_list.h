@@ -22,14 +22,17 @@ struct pool {
 	_Atomic(CUmemoryPool) asked;  /* the same until the driver destroys it, too */
 	_Atomic uint32_t users;	      /* trims of ours that use it now */
 	_Atomic uint32_t under_way;   /* allocations from it, where it may end */
-	struct device *device;	      /* NULL: not on a device */
-	_Atomic bool is_dirty;	      /* something was freed and not read since */
-	struct lock still;	      /* of graphs: held while nobody may trim */
+	_Atomic uint32_t
+		unshared;      /* of these, with what they take reserved for this process alone */
+	struct device *device; /* NULL: not on a device */
+	_Atomic bool is_dirty; /* something was freed and not read since */
+	struct lock still;     /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	_Atomic uint32_t changes; /* of what was read: odd while it is replaced */
 	struct lock lock;	  /* guards the rest */
-	uint32_t shared;	  /* + 1; 0: the pool was never exported */
-	uint64_t shown_bytes;	  /* where it was: what it holds, though it is charged for more */
+	_Atomic uint32_t
+		shared;	      /* + 1; 0: the pool was never exported. Read without the lock, too */
+	uint64_t shown_bytes; /* where it was: what it holds, though it is charged for more */
 	_Atomic uint64_t held_bytes; /* as last read */
 };
 

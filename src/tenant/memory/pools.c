@@ -23,6 +23,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
+#include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/deferred_free.h"
@@ -34,6 +35,9 @@
 
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
+
+/* Longest wait for allocations under way in other threads. */
+#define SHARE_WAIT_NS UINT64_C(1000000000)
 
 /* Longest wait for a launch or a trim in another thread. */
 #define STILL_WAIT_NS 50000000u
@@ -132,6 +136,27 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 }
 
 /*
+ * Of what was reserved in the pool's shared allocation so much is taken and stays there, and the rest is this process's again, to be
+ * given back. Returns what was taken of it.
+ */
+static int64_t settle(struct charge *charge, uint64_t taken_bytes)
+{
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	uint64_t stays = taken_bytes < bytes ? taken_bytes : bytes;
+
+	if (LIKELY(!charge->shared))
+		return 0;
+	if (stays < bytes)
+		ipc_shrink(charge->shared - 1, bytes - stays);
+	FAULT("pool: settled");
+	ledger_note(
+		state.region.file, state.slot, charge->device->entry, charge->kind, (int64_t)stays);
+	charge->units = (uint32_t)((bytes - stays) / REGION_UNIT_BYTES);
+	charge->shared = 0;
+	return (int64_t)stays;
+}
+
+/*
  * Reads the pool and books the change; what charge has reserved is part of the growth, or goes back. The question to the
  * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
  * uses a handle that is being destroyed. So is the booking: another thread that finds its growth in this reading gives
@@ -139,8 +164,7 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
  */
 static void update_charge(struct pool *p, struct charge *charge)
 {
-	uint32_t shared;
-	int64_t change;
+	int64_t change, more;
 
 	if (!p->device)
 		return;
@@ -150,13 +174,14 @@ static void update_charge(struct pool *p, struct charge *charge)
 	/* both pair with is_as_read(): who has seen none of it sees this number unchanged */
 	atomic_fetch_add(&p->changes, 1);
 	change = read_change(p, charge);
-	shared = p->shared;
-	charge_commit(charge, change);
+	more = change - settle(charge, change > 0 ? (uint64_t)change : 0);
+	charge_commit(charge, more);
+	/* Before another thread, whose growth this may be, gives back what it has reserved there. */
+	if (more > 0 && p->shared)
+		ipc_grow(p->shared - 1, (uint64_t)more);
 	atomic_fetch_add(&p->changes, 1);
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
-	if (change > 0 && shared)
-		ipc_grow(shared - 1, (uint64_t)change);
 }
 
 /*
@@ -399,6 +424,30 @@ static void wait_for_frees(CUstream stream)
 	exchange_mode(mode);
 }
 
+/*
+ * What a pool that others import grows by is in its shared allocation before the driver has it. An allocation counts as unshared before
+ * it looks whether the pool is shared, and pools_share() has the pool shared before it waits for these: so none of them is under way
+ * when others can have the pool.
+ */
+static CUresult reserve(struct pool *p, uint64_t growth, struct charge *ret_charge)
+{
+	CUresult r = charge_reserve(p->device, growth, p->kind, ret_charge);
+	uint32_t shared;
+
+	/* The driver exports none that the program has not made. */
+	if (r != CUDA_SUCCESS || !p->may_end)
+		return r;
+	atomic_fetch_add(&p->unshared, 1);
+	shared = atomic_load(&p->shared);
+	if (LIKELY(!shared))
+		return r;
+	atomic_fetch_sub(&p->unshared, 1);
+	ipc_grow(shared - 1, (uint64_t)ret_charge->units * REGION_UNIT_BYTES);
+	ret_charge->shared = shared;
+	FAULT("pool: reserved for all");
+	return CUDA_SUCCESS;
+}
+
 CUresult pools_reserve(
 	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge)
 {
@@ -407,22 +456,41 @@ CUresult pools_reserve(
 
 	if (!pool->device)
 		return CUDA_SUCCESS;
-	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
+	r = reserve(pool, growth, ret_charge);
 	/* relaxed: a hint; graphs free as they run, unannounced */
 	if (r == CUDA_SUCCESS ||
 		(!pool_is_of_graphs(pool) && !deferred_free_is_any() &&
 			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
 		return r;
 	wait_for_frees(stream);
-	return charge_reserve(pool->device, growth, pool->kind, ret_charge);
+	return reserve(pool, growth, ret_charge);
+}
+
+static bool is_unshared(const struct pool *p, const struct charge *charge)
+{
+	return p->may_end && charge->device && !charge->shared;
+}
+
+void pools_cancel(struct pool *pool, struct charge *charge)
+{
+	if (is_unshared(pool, charge))
+		atomic_fetch_sub(&pool->unshared, 1);
+	else
+		(void)settle(charge, 0);
 }
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
-	if (LIKELY(charge->device && is_as_read(pool)))
+	bool is_its_own = is_unshared(pool, charge);
+
+	if (LIKELY(charge->device && is_as_read(pool))) {
+		(void)settle(charge, 0);
 		charge_undo(charge);
-	else
+	} else {
 		update_charge(pool, charge);
+	}
+	if (is_its_own)
+		atomic_fetch_sub(&pool->unshared, 1);
 }
 
 uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)
@@ -499,39 +567,63 @@ static bool set_mark(int fd, uint64_t id)
 }
 
 /* One more descriptor or handle of a pool opens what the first one opens. */
-static bool share_again(unsigned shared, int fd, uint64_t key)
+static bool share_again(unsigned shared, int fd, uint64_t key, uint64_t *ret_mark)
 {
 	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
-	uint64_t id = known ? known : mark_new_id(MARK_OF_POOL);
 
 	if (fd < 0)
 		return ipc_set_key(shared, key);
-	return set_mark(fd, id) && (known || ipc_set_mark(shared, id, fd));
+	*ret_mark = known ? known : mark_new_id(MARK_OF_POOL);
+	return known || (*ret_mark && ipc_set_mark(shared, *ret_mark, fd));
+}
+
+static bool share(struct pool *p, int fd, uint64_t key, uint64_t *ret_mark)
+{
+	struct ipc_memory memory = {.kind = CHARGE_POOL, .device = p->device, .key = key, .fd = fd};
+	unsigned shared;
+	LOCK_SCOPE(&p->lock);
+
+	if (p->shared)
+		return share_again(p->shared - 1, fd, key, ret_mark);
+	if (fd >= 0) {
+		memory.key = memory.mark = *ret_mark = mark_new_id(MARK_OF_POOL);
+		if (!memory.mark)
+			return false;
+	}
+	memory.bytes = p->held_bytes;
+	if (!ipc_make(&memory, &shared))
+		return false;
+	p->shown_bytes = p->held_bytes;
+	atomic_store(&p->shared, shared + 1);
+	return true;
+}
+
+/* What is being allocated was reserved before the pool was shared. None comes anew (reserve()). */
+static bool are_unshared_over(const struct pool *p)
+{
+	uint64_t deadline = clock_now_ns() + SHARE_WAIT_NS;
+
+	for (unsigned i = 0; atomic_load(&p->unshared) > 0 && clock_now_ns() < deadline; i++)
+		lock_rest(i);
+	return atomic_load(&p->unshared) == 0;
 }
 
 bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
 	struct pool *p = pool_list_find_anywhere(handle);
-	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd};
-	unsigned shared;
+	uint64_t mark = 0;
 
 	if (!p || !p->device)
 		return p != NULL;
-	LOCK_SCOPE(&p->lock);
-	if (p->shared)
-		return share_again(p->shared - 1, fd, key);
-	if (fd >= 0) {
-		memory.key = memory.mark = mark_new_id(MARK_OF_POOL);
-		if (!set_mark(fd, memory.mark))
-			return false;
-	}
-	memory.device = p->device;
-	memory.bytes = p->held_bytes;
-	if (!ipc_make(&memory, &shared))
+	if (!share(p, fd, key, &mark))
 		return false;
-	p->shared = shared + 1;
-	p->shown_bytes = p->held_bytes;
-	return true;
+	FAULT("pool: shared");
+	if (!are_unshared_over(p)) {
+		log_error("an allocation from a pool does not end, so it is not exported");
+		return false;
+	}
+	/* Last: without a mark nobody imports it. */
+	return fd < 0 || set_mark(fd, mark);
 }
 
 void pools_reset_after_fork(void)

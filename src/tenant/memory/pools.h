@@ -56,12 +56,15 @@ int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;
  */
 CUresult pools_destroy(CUmemoryPool handle);
 
-/* Reserves for an allocation of so many bytes from the pool. *ret_charge goes to pools_keep(). */
+/* Reserves for an allocation of so many bytes from the pool. *ret_charge goes to pools_keep() or pools_cancel(). */
 CUresult pools_reserve(
 	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge);
 
 /* After the driver's call: reads what the pool holds now and gives back what was reserved in vain. */
 void pools_keep(struct pool *pool, struct charge *charge);
+
+/* Instead, where the driver gave nothing: what is reserved is this process's alone, to be used for something else or undone. */
+void pools_cancel(struct pool *pool, struct charge *charge);
 
 /* An allocation of the pool was freed; is_done_now where the driver has freed at once. */
 void pools_freed(struct pool *pool, bool is_done_now);

@@ -38,11 +38,12 @@ struct account {
 	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
-	_Atomic uint32_t owed, paid;   /* see is_owed() */
-	_Atomic uint64_t next_owed_ns; /* later where comparisons were spoiled */
-	uint64_t next_alone_ns;	       /* until then a measuring that others spoil waits briefly */
-	bool was_less;		       /* by the last comparison */
-	_Atomic unsigned doubts;       /* seconds in which another thread was comparing */
+	_Atomic uint32_t owed, paid;	/* see is_owed() */
+	_Atomic uint32_t owed_for_more; /* the last that is owed as something may be in no books */
+	_Atomic uint64_t next_owed_ns;	/* later where comparisons were spoiled */
+	uint64_t next_alone_ns;		/* until then a measuring that others spoil waits briefly */
+	bool was_less;			/* by the last comparison */
+	_Atomic unsigned doubts;	/* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
 	struct finding_misses misses; /* is_payable() has no lock */
 };
@@ -87,11 +88,12 @@ static bool look(struct account *t, struct device *d, const struct charge *reser
 	return finding_look(&t->misses, d, &t->unattributed_bytes, reserved, ret_found);
 }
 
-/* Makes the unattributed part what it was found to be; under the account's lock. */
-static void correct(struct account *t, struct device *d, uint64_t other)
+/*
+ * Makes the unattributed part what it was found to be, where so much was charged; under the account's lock. What is in doubt since
+ * comes on top.
+ */
+static void correct(struct account *t, struct device *d, uint64_t charged, uint64_t other)
 {
-	uint64_t charged = t->unattributed_bytes;
-
 	FAULT("reconcile: looked");
 	if (other > charged) {
 		/* Before it can make the slice be above its quota. */
@@ -115,36 +117,63 @@ static bool is_owed(const struct account *t)
 	return t->owed != t->paid;
 }
 
-/* The account is as it is charged until a comparison knows better. */
-static void owe(struct account *t)
+/* The account is as it is charged until a comparison knows better. Returns its number. */
+static uint32_t owe(struct account *t)
 {
+	uint32_t number;
+
 	t->is_careful = true;
-	t->owed++;
+	number = atomic_fetch_add(&t->owed, 1) + 1;
 	/* pairs with reconcile_pay(), which looks once more when it has said that nothing is */
 	atomic_store(&call_end_is_awaited, true);
+	return number;
 }
 
-/* Looks; what is less is believed when it is exact, and so twice. Whether it was exact. Under the account's lock. */
-static bool compare_once(struct account *t, struct device *d, bool is_urgent)
+/*
+ * What lay alone in a chunk, and was charged as unattributed, is found to be less when a block has come to lie beside it, whose charge
+ * is for both from then on. So chunks that are there during a look that is believed do not go back with their last block.
+ */
+static void begin_less(struct device *d, bool *is_begun)
+{
+	if (!*is_begun)
+		charge_unnamed_begins(d);
+	*is_begun = true;
+}
+
+/* Looks; what is less is believed when it is exact, and so twice. Whether it was exact. */
+static bool compare_looks(struct account *t, struct device *d, bool is_urgent, bool *is_less_begun)
 {
 	struct finding found;
 
+	if (t->was_less)
+		begin_less(d, is_less_begun);
 	if (!look(t, d, NULL, &found))
 		return false;
-	for (int i = 0; found.most_bytes < t->unattributed_bytes; i++) {
+	for (int i = 0; found.most_bytes < found.charged_bytes; i++) {
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
 		if (!is_urgent || i == FINDING_LOOKS)
 			return false;
 		finding_pause();
+		begin_less(d, is_less_begun);
 		if (!look(t, d, NULL, &found))
 			return false;
 	}
-	correct(t, d, finding_within(&found, t->unattributed_bytes));
+	correct(t, d, found.charged_bytes, finding_within(&found, found.charged_bytes));
 	if (found.is_exact && found.least_bytes == found.most_bytes)
 		t->is_careful = false;
 	return found.is_exact;
+}
+
+/* The same, under the account's lock. */
+static bool compare_once(struct account *t, struct device *d, bool is_urgent)
+{
+	bool is_less_begun = false, is_exact = compare_looks(t, d, is_urgent, &is_less_begun);
+
+	if (is_less_begun)
+		charge_unnamed_ends(d);
+	return is_exact;
 }
 
 /* What comes to be owed meanwhile is owed afterwards. */
@@ -198,7 +227,8 @@ void reconcile_compare(struct device *device, enum parts_when why)
 static bool is_payable(const struct account *t)
 {
 	return is_owed(t) && !finding_is_blind(&t->misses) &&
-	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES);
+	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES ||
+		       (int32_t)(t->owed_for_more - t->paid) > 0);
 }
 
 /* Whether the calls of this process are at rest, as seen after whatever this thread did before. */
@@ -317,10 +347,11 @@ static void note_untold(const struct account *t, uint64_t life, int64_t more)
 
 /* What a call took. */
 struct told {
-	int64_t more;	      /* by so much the unattributed part has grown */
-	bool is_certain;      /* else that is the careful side of it */
-	bool is_open;	      /* not even that: more may be hidden by what else is under way */
-	uint64_t worst_bytes; /* the unattributed part then; UINT64_MAX: not known */
+	int64_t more;		/* by so much the unattributed part has grown */
+	bool is_certain;	/* else that is the careful side of it */
+	bool is_open;		/* not even that: more may be hidden by what else is under way */
+	uint64_t worst_bytes;	/* the unattributed part then; UINT64_MAX: not known */
+	uint64_t charged_bytes; /* as unattributed, as of the look that tells this */
 };
 
 /*
@@ -332,7 +363,7 @@ static struct told growth(struct account *t, struct device *d, const struct char
 	const struct reconcile_call *call)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
-	struct told told = {.worst_bytes = UINT64_MAX};
+	struct told told = {.worst_bytes = UINT64_MAX, .charged_bytes = t->unattributed_bytes};
 	struct finding found;
 	uint32_t owed;
 
@@ -350,10 +381,11 @@ static struct told growth(struct account *t, struct device *d, const struct char
 	for (int i = 0; i < FINDING_LOOKS && (i == 0 || !finding_is_blind(&t->misses)); i++) {
 		if (!look(t, d, charge, &found))
 			continue;
+		told.charged_bytes = found.charged_bytes;
 		if (found.is_exact) {
-			more = (int64_t)(finding_within(&found,
-						 t->unattributed_bytes + (uint64_t)reserved) -
-					 t->unattributed_bytes);
+			more = (int64_t)(finding_within(
+						 &found, found.charged_bytes + (uint64_t)reserved) -
+					 found.charged_bytes);
 			if (more >= 0)
 				t->paid = owed;
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
@@ -361,7 +393,7 @@ static struct told growth(struct account *t, struct device *d, const struct char
 			told.is_certain = found.least_bytes == found.most_bytes;
 			return told;
 		}
-		more = (int64_t)(found.least_bytes - t->unattributed_bytes);
+		more = (int64_t)(found.least_bytes - found.charged_bytes);
 		told.worst_bytes = found.worst_bytes;
 	}
 	told.is_certain = finding_is_blind(&t->misses);
@@ -369,23 +401,23 @@ static struct told growth(struct account *t, struct device *d, const struct char
 		told.more = lost_bytes(reserved, call);
 		return told;
 	}
-	told.is_open = told.worst_bytes > t->unattributed_bytes + (uint64_t)reserved;
+	told.is_open = told.worst_bytes > told.charged_bytes + (uint64_t)reserved;
 	told.more = more > reserved ? more : reserved;
 	return told;
 }
 
 /* Whether the worst is little more than what is charged in any case, and fits: it is not waited for something better. */
-static bool is_worst_good_enough(const struct account *t, const struct device *d,
-	const struct charge *charge, const struct told *told)
+static bool is_worst_good_enough(
+	const struct device *d, const struct charge *charge, const struct told *told)
 {
-	uint64_t least = t->unattributed_bytes + (uint64_t)told->more;
+	uint64_t least = told->charged_bytes + (uint64_t)told->more;
 	uint64_t reserved = (uint64_t)charge->units * REGION_UNIT_BYTES;
 
 	if (told->worst_bytes == UINT64_MAX || told->worst_bytes > least + ALONE_WORTH_BYTES)
 		return false;
 	/* relaxed: a limit of a moment ago is a limit */
 	return ledger_used_units(state.region.file, d->entry) +
-		       ledger_units(told->worst_bytes - t->unattributed_bytes - reserved) <=
+		       ledger_units(told->worst_bytes - told->charged_bytes - reserved) <=
 	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
 }
 
@@ -404,7 +436,7 @@ static bool measure(struct account *t, struct device *d, const struct charge *ch
 	*ret_told = growth(t, d, charge, call);
 	quiet_measure_begin();
 	while (*is_ours && ret_told->is_open && !is_over &&
-		!is_worst_good_enough(t, d, charge, ret_told)) {
+		!is_worst_good_enough(d, charge, ret_told)) {
 		lock_leave(&t->lock);
 		quiet_wait_for_calls(until_ns);
 		*is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS);
@@ -423,7 +455,7 @@ static bool measure(struct account *t, struct device *d, const struct charge *ch
 		return *is_ours;
 	if (ret_told->worst_bytes == UINT64_MAX)
 		return false;
-	ret_told->more = (int64_t)(ret_told->worst_bytes - t->unattributed_bytes);
+	ret_told->more = (int64_t)(ret_told->worst_bytes - ret_told->charged_bytes);
 	return *is_ours;
 }
 
@@ -481,8 +513,8 @@ void reconcile_before(struct device *device)
 	/* Who has the lock finds it, and a process that is just beginning has little to be found. */
 	if (!nvml_is_begun() || charge_held_bytes(device) == 0 || !lock_try(&t->lock))
 		return;
-	if (look(t, device, NULL, &found) && found.least_bytes > t->unattributed_bytes)
-		correct(t, device, found.least_bytes);
+	if (look(t, device, NULL, &found) && found.least_bytes > found.charged_bytes)
+		correct(t, device, found.charged_bytes, found.least_bytes);
 	lock_leave(&t->lock);
 }
 
@@ -521,7 +553,7 @@ bool reconcile_is_shown(
 		if (!look(t, device, charge, &found))
 			continue;
 		/* What is charged as unattributed may be all that the figure has beside. */
-		is_shown = found.least_bytes >= bytes + t->unattributed_bytes;
+		is_shown = found.least_bytes >= bytes + found.charged_bytes;
 		if (found.is_exact)
 			break;
 	}
@@ -529,13 +561,17 @@ bool reconcile_is_shown(
 	return is_shown;
 }
 
+/*
+ * Without the lock, which this thread may have: what a look collects comes here, too. A look that this comes into is not exact, and what
+ * is corrected by it leaves this as it is.
+ */
 void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
 	struct account *t = &accounts[device->ordinal];
 	CHARGE_SCOPE();
 
 	/* Without a figure there was no comparison, and there will be none. */
-	if (finding_is_blind(&t->misses) || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS)) {
+	if (finding_is_blind(&t->misses)) {
 		charge_give_back(device, bytes, kind);
 		return;
 	}
@@ -543,13 +579,52 @@ void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kin
 	ledger_note(
 		state.region.file, state.slot, device->entry, CHARGE_UNATTRIBUTED, (int64_t)bytes);
 	atomic_fetch_add(&t->unattributed_bytes, bytes);
+	FAULT("reconcile: in doubt");
 	owe(t);
+}
+
+struct reconcile_chunk reconcile_chunk_ends(struct device *device)
+{
+	struct account *t = &accounts[device->ordinal];
+	struct reconcile_chunk chunk = {.is_told = false};
+	struct finding found;
+
+	/* The call that asks is the one under way. */
+	if ((uint32_t)charge_traffic() != 1 || !nvml_is_begun() || finding_is_blind(&t->misses) ||
+		!lock_try(&t->lock))
+		return chunk;
+	if (look(t, device, &(struct charge){.is_under_way = true}, &found))
+		chunk = (struct reconcile_chunk){.beyond_bytes = found.beyond_bytes,
+			.traffic = found.traffic,
+			.is_told = found.is_exact};
 	lock_leave(&t->lock);
+	return chunk;
+}
+
+bool reconcile_chunk_is_gone(
+	struct device *device, const struct reconcile_chunk *before, uint64_t bytes)
+{
+	struct reconcile_chunk now = {.is_told = false};
+
+	if (before->is_told)
+		now = reconcile_chunk_ends(device);
+	return now.is_told && now.traffic == before->traffic &&
+	       now.beyond_bytes + (int64_t)bytes <= before->beyond_bytes;
 }
 
 void reconcile_look_again(const struct device *device)
 {
 	owe(&accounts[device->ordinal]);
+}
+
+void reconcile_look_for_more(const struct device *device)
+{
+	struct account *t = &accounts[device->ordinal];
+	uint32_t number = owe(t);
+
+	t->owed_for_more = number;
+	/* once more, for who has looked before that */
+	atomic_store(&call_end_is_awaited, true);
 }
 
 void reconcile_start(struct device *device)
@@ -567,14 +642,15 @@ void reconcile_life_ended(struct device *device, uint64_t life)
 {
 	struct account *t = &accounts[device->ordinal];
 	struct table_entry entry;
+	uint64_t charged;
 
 	if (table_take(&untold, life, &entry) != 0 ||
 		!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
 		return;
 	/* A comparison since then has corrected it. */
+	charged = t->unattributed_bytes;
 	if (finding_is_blind(&t->misses) && entry.b == t->misses.blind_times)
-		correct(t, device,
-			t->unattributed_bytes > entry.a ? t->unattributed_bytes - entry.a : 0);
+		correct(t, device, charged, charged > entry.a ? charged - entry.a : 0);
 	lock_leave(&t->lock);
 }
 
@@ -582,17 +658,21 @@ void reconcile_forget(struct device *device, bool is_last)
 {
 	struct account *t = &accounts[device->ordinal];
 	struct finding found;
+	bool is_less_begun = false;
 	uint64_t used;
 
 	/* A comparison under way will see for itself. */
 	if (is_last ? !lock_enter_within(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
 		return;
+	begin_less(device, &is_less_begun);
 	if (is_last &&
 		(finding_is_blind(&t->misses) || own_pid_memory_bytes(device->uuid, 0, &used) < 0))
-		correct(t, device, 0);
+		correct(t, device, t->unattributed_bytes, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
-		correct(t, device, finding_within(&found, t->unattributed_bytes));
+		correct(t, device, found.charged_bytes,
+			finding_within(&found, found.charged_bytes));
 	/* else the next comparison, which comes before any refusal */
+	charge_unnamed_ends(device);
 	lock_leave(&t->lock);
 }
 

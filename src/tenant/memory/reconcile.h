@@ -93,13 +93,31 @@ bool reconcile_is_shown(struct device *device, const struct charge *charge,
 	const struct reconcile_figure *before) MUST_CHECK;
 
 /*
- * Memory that was in the books is gone, and nobody knows since when: what others took since may have been taken for it. So
- * it stays charged as what nobody names until a comparison says how much of that there is.
+ * Memory that was in the books is gone, and nobody knows since when: what others took since may have been taken for it. Or the last
+ * block of a chunk is, and a module's variable may lie there, or what else nobody names. So it stays charged as what nobody names, and a
+ * comparison is owed, which says how much of that there is.
  */
 void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind);
 
+/*
+ * Before the last known block of a chunk is freed, and after that, while it is still in the books: whether the chunk has gone with it, as
+ * NVML shows so much less for this process beside books that say the same, and no other call was under way. False where it has not, or
+ * that cannot be told. Two questions to NVML.
+ */
+struct reconcile_chunk {
+	int64_t beyond_bytes;
+	uint64_t traffic;
+	bool is_told;
+};
+struct reconcile_chunk reconcile_chunk_ends(struct device *device);
+bool reconcile_chunk_is_gone(
+	struct device *device, const struct reconcile_chunk *before, uint64_t bytes) MUST_CHECK;
+
 /* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
+
+/* What a call took may be in no books: for that the process begins NVML, too. */
+void reconcile_look_for_more(const struct device *device);
 
 /*
  * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;

@@ -128,10 +128,14 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 {
 	struct mapped_export export;
 	union shareable made;
+	enum state_mode mode;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() != STATE_OPEN || !shareable || !is_shareable(type))
+	mode = state_enter();
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY; /* nothing would mark it */
+	if (mode == STATE_ASIDE || !shareable || !is_shareable(type))
 		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
 	if (is_withheld(type))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -342,10 +346,13 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
+	enum state_mode mode = state_enter();
 	union shareable made;
 	CUresult r;
 
-	if (state_enter() != STATE_OPEN || !handle || !is_shareable(type))
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (mode == STATE_ASIDE || !handle || !is_shareable(type))
 		return cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
 	if (is_withheld(type))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -366,11 +373,14 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
+	enum state_mode mode = state_enter();
 	struct import import;
 	CUmemoryPool made = NULL;
 	CUresult r;
 
-	if (state_enter() != STATE_OPEN || !pool)
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (mode == STATE_ASIDE || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, MARK_OF_POOL, &import);
 	if (!import.is_shared && is_shareable(type)) {

@@ -2,6 +2,8 @@
 /* Work that runs on when its turn is over. */
 #include "policy/overrun.h"
 
+#include <stdbool.h>
+
 #include "policy/budget.h"
 
 /* As much as others may lose by it. */
@@ -13,6 +15,12 @@
 
 /* What ended longer ago is paid. */
 #define PAST_NS UINT64_C(60000000000)
+
+/* The longest of pieces that a slice may go on with. It is forgotten when none has run on for a minute. */
+#define CAREFUL_NS UINT64_C(50000000)
+
+/* Of a word: when that was, in seconds, and how long it took, in us. */
+#define MOMENT_BITS 32
 
 /* By so much an honest end is seen late. */
 #define LEAST_NS UINT64_C(500000)
@@ -42,6 +50,28 @@ uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t ended_ns, uint64_t no
 		most_ns = 0;
 	return budget_spend_since(
 		word, &rate, ended_ns, now_ns, ns < (uint64_t)most_ns ? (int64_t)ns : most_ns);
+}
+
+static bool is_past(uint64_t word, uint64_t now_ns)
+{
+	return !word || (uint32_t)(now_ns / 1000000000) - (uint32_t)(word >> MOMENT_BITS) >
+				PAST_NS / 1000000000;
+}
+
+uint64_t overrun_note_longest(uint64_t word, uint64_t took_ns, uint64_t now_ns)
+{
+	uint64_t us = took_ns / 1000 < UINT32_MAX ? took_ns / 1000 + 1 : UINT32_MAX;
+
+	if (!is_past(word, now_ns) && (uint32_t)word > us)
+		us = (uint32_t)word;
+	return now_ns / 1000000000 << MOMENT_BITS | us;
+}
+
+uint64_t overrun_careful_ns(uint64_t word, uint64_t now_ns)
+{
+	uint64_t ns = (uint64_t)(uint32_t)word * 1000;
+
+	return is_past(word, now_ns) || ns > CAREFUL_NS ? 0 : ns + 1;
 }
 
 uint64_t overrun_wait_ns(uint64_t word, uint64_t now_ns)

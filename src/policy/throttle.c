@@ -39,11 +39,13 @@ static enum throttle throttle_stream(const struct throttle_work *w, uint64_t *re
 {
 	uint64_t ahead = ahead_ns(w);
 
+	*ret_wake_ns = w->now_ns + THROTTLE_SLEEP_MIN_NS;
+	if (w->is_careful && w->has_work)
+		return THROTTLE_TOO_FAR;
 	if (w->has_work && w->drained_ns > w->now_ns + ahead) {
 		*ret_wake_ns = w->drained_ns - ahead;
 		return THROTTLE_TOO_FAR;
 	}
-	*ret_wake_ns = w->now_ns + THROTTLE_SLEEP_MIN_NS;
 	if (w->is_full || (w->due_ns && w->now_ns > w->due_ns + late_ns(w)))
 		return THROTTLE_TOO_FAR;
 	/*

@@ -48,6 +48,7 @@ struct throttle_work {
 	uint64_t unknown_since_ns;
 	bool is_suspended;
 	bool is_unknown;  /* this work has no estimate either */
+	bool is_careful;  /* a piece may be long, whatever it should take: one by one */
 	bool has_work;	  /* the stream has an open or a closed batch */
 	bool is_full;	  /* the stream has as many closed batches as it can have */
 	bool has_peers;	  /* other slices take turns with this one */

@@ -160,10 +160,17 @@ static int64_t believed(int64_t advance_ns)
 	return advance_ns < -most_ns ? -most_ns : advance_ns;
 }
 
-void busy_note_overrun(
-	struct region_compute *compute, uint64_t ns, uint64_t ended_ns, uint64_t now_ns)
+void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t piece_ns,
+	uint64_t ended_ns, uint64_t now_ns)
 {
-	uint64_t seen = atomic_load_explicit(&compute->overrun, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(&compute->turn.ran_on, memory_order_relaxed);
+
+	/* First how long: who sees the debt goes on by that. A moment's difference lets one piece more through. */
+	while (!atomic_compare_exchange_weak_explicit(&compute->turn.ran_on, &seen,
+		overrun_note_longest(seen, piece_ns, now_ns), memory_order_relaxed,
+		memory_order_relaxed))
+		;
+	seen = atomic_load_explicit(&compute->overrun, memory_order_relaxed);
 
 	while (!atomic_compare_exchange_weak_explicit(&compute->overrun, &seen,
 		overrun_note(seen, ns, ended_ns, now_ns), memory_order_relaxed,
@@ -189,7 +196,8 @@ void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t
 			(int64_t)elapsed - believed(advance_ns));
 	/* Its turn is over, as it is no more. */
 	if (limits & REGION_COMPUTE_TURNS)
-		busy_note_overrun(compute, overrun_ns(0, elapsed, 0, 0), ended_ns, now_ns);
+		busy_note_overrun(
+			compute, overrun_ns(0, elapsed, 0, 0), UINT64_MAX, ended_ns, now_ns);
 	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
 }

@@ -35,6 +35,9 @@ uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t e
 void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t advance_ns,
 	uint64_t ended_ns, uint64_t now_ns);
 
-/* The slice owes work that ran on for so long, until ended_ns, when its turn was over (policy/overrun.h). Lock-free. */
-void busy_note_overrun(
-	struct region_compute *compute, uint64_t ns, uint64_t ended_ns, uint64_t now_ns);
+/*
+ * The slice owes work that ran on for so long, until ended_ns, when its turn was over (policy/overrun.h). Each piece of it took so long;
+ * UINT64_MAX: nobody knows. Lock-free.
+ */
+void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t piece_ns,
+	uint64_t ended_ns, uint64_t now_ns);

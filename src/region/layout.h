@@ -207,7 +207,8 @@ struct region_turn {
 	_Atomic uint64_t since_ns;     /* since when it wants the turn, or has it */
 	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
 	_Atomic uint64_t unknown; /* whose work of unknown length is under way (policy/unknown.h) */
-	uint64_t unused[4];
+	_Atomic uint64_t ran_on;  /* the longest piece that ran on (policy/overrun.h) */
+	uint64_t unused[3];
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
 };

@@ -86,12 +86,42 @@ static void what_ended_some_time_ago_is_paid_since(void **state)
 	assert_int_equal(overrun_note(0, S, now + S, now), overrun_note(0, S, now, now));
 }
 
+static void who_owes_goes_on_by_pieces_as_long_as_its_longest(void **state)
+{
+	uint64_t word = overrun_note_longest(0, 4 * MS, NOW);
+
+	assert_int_equal(overrun_careful_ns(0, NOW), 0);
+	assert_in_range(overrun_careful_ns(word, NOW), 4 * MS, 4 * MS + 2 * US);
+	word = overrun_note_longest(word, 2 * MS, NOW + 59 * S);
+	assert_in_range(overrun_careful_ns(word, NOW + 100 * S), 4 * MS, 4 * MS + 2 * US);
+	assert_int_equal(overrun_careful_ns(word, NOW + 120 * S), 0);
+	/* forgotten, it begins anew */
+	word = overrun_note_longest(word, 2 * MS, NOW + 120 * S);
+	assert_in_range(overrun_careful_ns(word, NOW + 120 * S), 2 * MS, 2 * MS + 2 * US);
+	/* Never what is taken for unknown. */
+	word = overrun_note_longest(0, MS - US, NOW);
+	assert_int_not_equal(overrun_careful_ns(word, NOW), MS);
+}
+
+static void who_was_longer_than_that_has_no_turn(void **state)
+{
+	uint64_t word = overrun_note_longest(0, 51 * MS, NOW);
+
+	assert_int_equal(overrun_careful_ns(word, NOW), 0);
+	word = overrun_note_longest(word, 2 * MS, NOW + S);
+	assert_int_equal(overrun_careful_ns(word, NOW + S), 0);
+	assert_int_equal(overrun_careful_ns(overrun_note_longest(0, UINT64_MAX, NOW), NOW), 0);
+	assert_int_equal(overrun_careful_ns(overrun_note_longest(0, 5000 * S, NOW), NOW), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			work_runs_on_from_when_it_should_have_ended_or_the_turn_was_held_until),
 		cmocka_unit_test(work_that_ends_in_time_or_is_seen_a_little_late_does_not),
+		cmocka_unit_test(who_owes_goes_on_by_pieces_as_long_as_its_longest),
+		cmocka_unit_test(who_was_longer_than_that_has_no_turn),
 		cmocka_unit_test(the_first_tenth_of_a_second_is_free),
 		cmocka_unit_test(a_fiftieth_of_the_time_is_free),
 		cmocka_unit_test(what_is_owed_is_paid_within_a_while),

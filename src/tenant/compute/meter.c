@@ -77,9 +77,11 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		work.unknown_since_ns = stream_state_unknown_since_ns(s);
 	work.busy_until_ns = streams_end_ns(m);
 	if (!work.is_suspended)
-		work.credit_ready_ns = overruns_barred_until_ns(m, now_ns);
+		work.credit_ready_ns =
+			overruns_barred_until_ns(m, work.is_unknown, now_ns, &m->turns.careful_ns);
 	if (!work.is_suspended && !work.credit_ready_ns)
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
+	work.is_careful = m->turns.careful_ns && !work.is_unknown;
 	work.drained_ns = s->drained_ns;
 	work.due_ns = s->pending ? s->batches[s->first].due_ns : 0;
 	work.has_work = s->pending || s->is_open;
@@ -141,14 +143,14 @@ static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimat
 	return true;
 }
 
-static void expect(
-	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t ns, uint64_t now_ns)
+static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
 	struct batch *b = s->batch;
+	uint64_t ns = estimate_ns(estimate);
 	int64_t reserve = (int64_t)(ns * m->spans.overlap_permille / 1000 *
 				    m->limits.counted_permille / 1000);
 
-	b->expected_ns += ns;
+	b->expected_ns += turns_piece_ns(m, ns);
 	b->reserved_ns += reserve;
 	b->launches++;
 	b->is_unknown |= ns == ESTIMATE_UNKNOWN_NS;
@@ -165,12 +167,10 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 {
 	struct meter *m = s->meter;
 	bool is_full, has_batch = true;
-	uint64_t ns = estimate_ns(estimate);
 
-	if (UNLIKELY(!has_room(s, ns, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
+	if (UNLIKELY(!has_room(s, estimate_ns(estimate), now_ns) ||
+		     now_ns > s->last_ns + STREAM_PAUSE_NS)) {
 		has_batch = open_batch(m, s, estimate, clock_now_ns());
-		/* What it waited for may have told how long it takes. */
-		ns = estimate_ns(estimate);
 		now_ns = clock_now_ns();
 		m->counts.batches++;
 		/* relaxed: for people to read */
@@ -180,7 +180,7 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 	}
 	if (!has_batch)
 		return METER_WITHOUT;
-	expect(m, s, estimate, ns, now_ns);
+	expect(m, s, estimate, now_ns);
 	is_full = s->single_count || s->batch->expected_ns >= batch_ns(m);
 	s->single_count -= s->single_count != 0;
 	return is_full ? METER_ENDS_BATCH : METER_IN_BATCH;
@@ -214,10 +214,10 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 		s->last_ns = now_ns;
 		begin_batch(s->meter, s, now_ns);
 		s->batch->is_timed = s->is_chained;
-		expect(s->meter, s, estimate, estimate_ns(estimate), now_ns);
+		expect(s->meter, s, estimate, now_ns);
 	} else if (!s->is_open) {
 		stream_state_extend(s);
-		expect(s->meter, s, estimate, estimate_ns(estimate), now_ns);
+		expect(s->meter, s, estimate, now_ns);
 	}
 	stream_state_close(s);
 	FAULT("meter: late batch closed");

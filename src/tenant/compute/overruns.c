@@ -8,6 +8,15 @@
 #include "region/busy.h"
 #include "tenant/compute/meters.h"
 
+static uint64_t piece_ns(const struct span *span)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < span->mix.kind_count; i++)
+		count += span->mix.kind[i].times;
+	return (span->end_ns - span->start_ns) / (count ? count : 1);
+}
+
 void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns, unsigned times,
 	uint64_t now_ns)
 {
@@ -22,22 +31,27 @@ void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns
 	if (!ns)
 		return;
 	log_debug("work ran on when its time slice was over", U64("overrun_ns", ns));
-	busy_note_overrun(m->books, ns * times, now_ns, now_ns);
+	busy_note_overrun(m->books, ns * times, piece_ns(span), now_ns, now_ns);
 }
 
 void overruns_note_running(struct meter *m, uint64_t ns, uint64_t now_ns)
 {
-	busy_note_overrun(m->books, ns, now_ns, now_ns);
+	busy_note_overrun(m->books, ns, UINT64_MAX, now_ns, now_ns);
 }
 
-uint64_t overruns_barred_until_ns(const struct meter *m, uint64_t now_ns)
+uint64_t overruns_barred_until_ns(
+	const struct meter *m, bool is_unknown, uint64_t now_ns, uint64_t *ret_careful_ns)
 {
 	uint64_t ns;
 
+	*ret_careful_ns = 0;
 	if (!m->turns.is_open || !m->turns.peer_count)
 		return 0;
-	/* relaxed: the word is complete in itself */
+	/* relaxed, both: a word is complete in itself */
 	ns = overrun_wait_ns(
 		atomic_load_explicit(&m->books->overrun, memory_order_relaxed), now_ns);
-	return ns ? now_ns + ns : 0;
+	if (ns && !is_unknown)
+		*ret_careful_ns = overrun_careful_ns(
+			atomic_load_explicit(&m->books->turn.ran_on, memory_order_relaxed), now_ns);
+	return ns && !*ret_careful_ns ? now_ns + ns : 0;
 }

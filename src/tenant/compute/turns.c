@@ -196,6 +196,13 @@ static uint64_t patience_ns(const struct meter *m)
 			: TURN_PATIENCE_NS;
 }
 
+uint64_t turns_piece_ns(const struct meter *m, uint64_t estimate_ns)
+{
+	return estimate_ns < m->turns.careful_ns && estimate_ns != ESTIMATE_UNKNOWN_NS
+		       ? m->turns.careful_ns
+		       : estimate_ns;
+}
+
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
@@ -214,8 +221,9 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	rank = rank_of(m);
 	moment_ns = throttle_turn_moment(estimate_ns, m->credit.saved_ns,
 		m->credit.is_owed ? m->credit.owed_ns : 0, busy_until_ns, now_ns);
-	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + METER_BATCH_NS +
-		   (estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : estimate_ns);
+	until_ns =
+		(busy_until_ns > now_ns ? busy_until_ns : now_ns) + METER_BATCH_NS +
+		(estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : turns_piece_ns(m, estimate_ns));
 	if (m->turns.goes_first) {
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;

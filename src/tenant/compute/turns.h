@@ -23,12 +23,14 @@ struct rhythm {
 struct turns {
 	uint64_t tried_ns; /* when the record was last tried to be opened; 0: never */
 	bool is_open;	   /* there is a folder of turns */
-	bool is_denied;	  /* there is, and the record cannot be had: nothing is lent to the slice */
-	bool is_awaited;  /* a thread sleeps for the turn, and nobody else may touch it */
-	bool has_waited;  /* a thread slept for the turn since the process last had it */
-	bool is_due;	  /* a poll came while a thread slept for the turn */
-	bool is_yielding; /* another slice goes before ours: little is given at a time */
-	bool goes_first;  /* ours goes before all of them, and does not wait */
+	bool is_denied;	 /* there is, and the record cannot be had: nothing is lent to the slice */
+	bool is_awaited; /* a thread sleeps for the turn, and nobody else may touch it */
+	bool has_waited; /* a thread slept for the turn since the process last had it */
+	bool is_due;	 /* a poll came while a thread slept for the turn */
+	uint64_t
+		careful_ns; /* what each piece is to be expected to take (overruns.h); 0: its estimate */
+	bool is_yielding;    /* another slice goes before ours: little is given at a time */
+	bool goes_first;     /* ours goes before all of them, and does not wait */
 	unsigned peer_count; /* slices that take turns with ours */
 	struct rhythm bursts,
 		pauses; /* of work, between the starts; and of the device, where they were seen to begin */
@@ -48,6 +50,9 @@ void turns_poll(struct meter *meter, uint64_t now_ns);
 
 /* Work comes after a pause; tells the others when it may come again. */
 void turns_note_burst(struct meter *meter, uint64_t now_ns);
+
+/* What a piece is taken for that should take so long: of a slice that owes what ran on, for a long one. */
+uint64_t turns_piece_ns(const struct meter *meter, uint64_t estimate_ns);
 
 /*
  * Takes or keeps the turn for work that is estimated to take so long, after what keeps this process busy until

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "node/lease.h"
 #include "node/user.h"
+#include "region/region.h"
 
 /* A user may make any number of them, and each takes time to read. */
 static void tell_user(const struct account *u)
@@ -80,8 +81,29 @@ static void tell_leases(const struct left_out *left)
 	command_warn(&told);
 }
 
+/* Those of slices, and those alone. */
+static void tell_strangers(const struct sites_strangers *a, const struct sites_strangers *b)
+{
+	const char *path = a->count ? a->path : b->path;
+	unsigned count = a->count + b->count;
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EPERM,
+		"%u accounting file%s left out as another user's: %.200s%s; its owner, or root, "
+		"has "
+		"to remove it",
+		count, count == 1 ? " was" : "s were", path, count == 1 ? "" : ", the first");
+	command_warn(&told);
+}
+
 bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 {
+	if (outcome == REGION_E_STRANGERS) {
+		if (!left->strangers.count++)
+			snprintf(left->strangers.path, sizeof(left->strangers.path), "%s",
+				site->region);
+		return true;
+	}
 	if (outcome != -EAGAIN)
 		return false;
 	if (left->lease_count++)
@@ -89,6 +111,11 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 	snprintf(left->path, sizeof(left->path), "%s", site->region);
 	left->holder = lease_holder_of(site->device, site->inode);
 	return true;
+}
+
+unsigned left_out_count(const struct sites *sites, const struct left_out *left)
+{
+	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
@@ -101,4 +128,6 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_distrusted(&sites->distrusted);
 	if (left->lease_count)
 		tell_leases(left);
+	if (left->strangers.count + sites->strangers.count)
+		tell_strangers(&left->strangers, &sites->strangers);
 }

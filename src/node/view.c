@@ -238,6 +238,7 @@ static int open_folder(const struct site *site, int *ret_fd)
 static int read_region(const struct site *site, int folder_fd, int region_fd, struct snapshot *s)
 {
 	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
 	int r;
 
 	if (region_fd >= 0)
@@ -253,7 +254,10 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 		return snapshot_read_from_outside(site->region, may_live, s);
 	r = file_open_regular(folder_fd, "region", O_RDONLY | O_NOFOLLOW, &fd);
 	if (r == 0)
-		return snapshot_read_open(fd, may_live, s);
+		r = file_identify(fd, &id);
+	if (r == 0)
+		return id.owner == site->owner ? snapshot_read_open(fd, may_live, s)
+					       : REGION_E_STRANGERS;
 	return r == -EBADF ? REGION_E_FOREIGN : r;
 }
 

@@ -17,6 +17,8 @@
 #include <cmocka.h>
 
 #include "region/layout.h"
+#include "region/region.h"
+#include "region/slot.h"
 #include "tests/cli/tool.h"
 #include "tests/cli/users.h"
 
@@ -335,6 +337,59 @@ static void a_link_that_comes_and_goes_is_not_followed(void **state)
 	assert_non_null(strstr(said->out, "54322/secret"));
 }
 
+/* Root's own programs meet there, and it is for all to write to. */
+static struct region make_roots_region(const char *path)
+{
+	struct region region;
+	unsigned slot;
+
+	assert_int_equal(region_open(path, &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	return region;
+}
+
+#define STRANGERS(path)                                                 \
+	"vgpu: 1 accounting file was left out as another user's: " path \
+	"; its owner, or root, has "                                    \
+	"to remove it\n"
+#define SHOW_NAMES                                                                           \
+	"for c in 'list --all' 'top --once' doctor; do \"$VGPU\" $c 2>&1 | grep -o '^vgpu: " \
+	".*file.*\\|"                                                                        \
+	"^[0-9]*/*cudevshr\\|^[0-9]*/*mine' | sort -u; done"
+
+static void a_link_takes_no_slice_out_of_the_list(void **state)
+{
+	struct region region = make_roots_region("/tmp/cudevshr.cache");
+	const struct said *said = tool_run(
+		AS "slice $A mine; rm -f /tmp/vgpu-$A/mine/region; as $A ln /tmp/cudevshr.cache "
+		   "/tmp/vgpu-$A/mine/region && " SHOW_NAMES);
+#define LEFT STRANGERS("/tmp/vgpu-54321/mine/region")
+
+	assert_string_equal(said->out, "cudevshr\n" LEFT "cudevshr\n" LEFT LEFT);
+	region_close(&region);
+	/* Of two folders of hers with one region both are slices. */
+	said = tool_run(AS "slice $A a; slice $A b; rm /tmp/vgpu-$A/mine/region; "
+			   "as $A cp /tmp/cudevshr.cache /tmp/vgpu-$A/a/region; "
+			   "as $A ln /tmp/vgpu-$A/a/region /tmp/vgpu-$A/b/region; "
+			   "rm /tmp/cudevshr.cache; \"$VGPU\" list --all --json | grep '\"name\"'");
+	assert_says(said->out, "\"name\": \"a\"");
+	assert_says(said->out, "\"name\": \"b\"");
+}
+
+static void a_strangers_file_is_not_roots_own(void **state)
+{
+	struct region region = make_roots_region("/tmp/cudevshr.cache.0");
+	const struct said *said;
+
+	region_close(&region);
+	said = tool_run(
+		AS "as $A touch /tmp/cudevshr.cache; chown $A /tmp/cudevshr.cache.0; " SHOW_NAMES);
+#define NOT_OWN STRANGERS("/tmp/cudevshr.cache.0")
+
+	assert_string_equal(said->out, NOT_OWN NOT_OWN NOT_OWN);
+	tool_run("rm /tmp/cudevshr.cache*");
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +409,8 @@ static int run(void)
 		cmocka_unit_test_setup(a_link_that_comes_and_goes_is_not_followed, users_clear),
 		cmocka_unit_test_setup(a_share_on_an_overlay_of_roots_is_read, users_clear),
 		cmocka_unit_test_setup(a_region_that_is_mounted_alone_is_where_it_is, users_clear),
+		cmocka_unit_test_setup(a_link_takes_no_slice_out_of_the_list, users_clear),
+		cmocka_unit_test_setup(a_strangers_file_is_not_roots_own, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "cli/command.h"
 #include "node/lease.h"
+#include "node/root.h"
 #include "node/user.h"
+#include "node/view.h"
 #include "region/region.h"
 
 /* A user may make any number of them, and each takes time to read. */
@@ -96,6 +99,33 @@ static void tell_strangers(const struct sites_strangers *a, const struct sites_s
 	command_warn(&told);
 }
 
+static void tell_shares(const struct left_out *left)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EINVAL,
+		"%u slice%s left out: %.200s%s cannot be read as a share file, so nobody knows its "
+		"limits",
+		left->share_count, left->share_count == 1 ? " was" : "s were", left->share,
+		left->share_count == 1 ? "" : ", the first,");
+	command_warn(&told);
+}
+
+static void note_lease(struct left_out *left, const struct site *site, bool is_on_share)
+{
+	_cleanup_fd_ int fd = -1;
+	uid_t owner;
+
+	if (!is_on_share) {
+		snprintf(left->path, sizeof(left->path), "%s", site->region);
+		left->holder = lease_holder_of(site->device, site->inode);
+		return;
+	}
+	snprintf(left->path, sizeof(left->path), "%.240s/share", site->folder);
+	left->holder =
+		root_open_path(site->folder, &fd, &owner) == 0 ? lease_holder(fd, "share") : 0;
+}
+
 bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 {
 	if (outcome == REGION_E_STRANGERS) {
@@ -104,18 +134,22 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 				site->region);
 		return true;
 	}
-	if (outcome != -EAGAIN)
-		return false;
-	if (left->lease_count++)
+	if (outcome == VIEW_E_SHARE) {
+		if (!left->share_count++)
+			snprintf(left->share, sizeof(left->share), "%.240s/share", site->folder);
 		return true;
-	snprintf(left->path, sizeof(left->path), "%s", site->region);
-	left->holder = lease_holder_of(site->device, site->inode);
+	}
+	if (outcome != -EAGAIN && outcome != VIEW_E_SHARE_LEASED)
+		return false;
+	if (!left->lease_count++)
+		note_lease(left, site, outcome == VIEW_E_SHARE_LEASED);
 	return true;
 }
 
 unsigned left_out_count(const struct sites *sites, const struct left_out *left)
 {
-	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count;
+	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count +
+	       left->share_count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
@@ -128,6 +162,8 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_distrusted(&sites->distrusted);
 	if (left->lease_count)
 		tell_leases(left);
+	if (left->share_count)
+		tell_shares(left);
 	if (left->strangers.count + sites->strangers.count)
 		tell_strangers(&left->strangers, &sites->strangers);
 }

@@ -210,6 +210,34 @@ static void a_slice_with_a_lease_on_its_region_is_left_out_with_a_word(void **st
 	tool_run("rm -r /tmp/lease");
 }
 
+/* A share that cannot be read would hide the quota, and that the slice is suspended. */
+static void a_slice_whose_share_cannot_be_read_is_left_out_with_a_word(void **state)
+{
+	const struct said *said =
+		tool_run(AS "slice $A web; \"$VGPU\" suspend $A/web; \"$VGPU\" list --all | "
+			    "grep -c suspended");
+	pid_t pid = hold("share", true);
+	char one[200], expected[600];
+
+	assert_string_equal(said->out, "1\n");
+	if (!pid)
+		skip();
+	snprintf(one, sizeof(one),
+		"vgpu: 1 slice was left out: process %d has a lease on /tmp/vgpu-54321/web/share; "
+		"it "
+		"is to be ended first\n",
+		(int)pid);
+	snprintf(expected, sizeof(expected), "%s%s%s", one, one, one);
+	said = tool_run(SHOW_ALL);
+	users_end(pid);
+	assert_string_equal(said->out, expected);
+#define UNREAD                                                                                   \
+	"vgpu: 1 slice was left out: /tmp/vgpu-54321/web/share cannot be read as a share file, " \
+	"so nobody knows its limits\n"
+	tool_run(AS WEB "rm share; as $A sh -c 'echo nonsense >share'");
+	assert_string_equal(tool_run(SHOW_ALL)->out, UNREAD UNREAD UNREAD);
+}
+
 /* One on its lock says nothing of the slice. */
 static void a_slice_with_a_lease_on_its_lock_is_shown(void **state)
 {
@@ -403,6 +431,8 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_slice_with_a_lease_on_its_region_is_left_out_with_a_word, users_clear),
 		cmocka_unit_test_setup(a_slice_with_a_lease_on_its_lock_is_shown, users_clear),
+		cmocka_unit_test_setup(
+			a_slice_whose_share_cannot_be_read_is_left_out_with_a_word, users_clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, users_clear),
 		cmocka_unit_test_setup(
 			a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, users_clear),

@@ -188,7 +188,8 @@ static void put_rows(FILE *out, const struct table *t, const struct top_face *fa
 	size_t room = face->height == 0		    ? t->count
 		      : face->height > LINES_AROUND ? face->height - LINES_AROUND
 						    : 0;
-	size_t first = face->selected >= room && room ? face->selected - room + 1 : 0;
+	bool is_below = face->selected >= room && face->selected < t->count;
+	size_t first = is_below && room ? face->selected - room + 1 : 0;
 
 	for (size_t i = first; i < t->count && i < first + room; i++)
 		put_line(out, t, cell_of, t->cells[i], face->height && i == face->selected);

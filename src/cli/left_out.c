@@ -70,6 +70,16 @@ static void tell_distrusted(const struct sites_distrusted *d)
 	command_warn(&told);
 }
 
+static void tell_misnamed(const struct sites_misnamed *m)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EINVAL, "%u slice%s left out, as no slice can have %s, in %.200s",
+		m->count, m->count == 1 ? " was" : "s were",
+		m->count == 1 ? "its name" : "their names", m->root);
+	command_warn(&told);
+}
+
 static void tell_leases(const struct left_out *left)
 {
 	char holder[32] = "a process";
@@ -160,6 +170,8 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_strange(sites->strange_count);
 	if (sites->distrusted.count)
 		tell_distrusted(&sites->distrusted);
+	if (sites->misnamed.count)
+		tell_misnamed(&sites->misnamed);
 	if (left->lease_count)
 		tell_leases(left);
 	if (left->share_count)

@@ -24,11 +24,13 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "node/mapped.h"
 #include "node/mappings.h"
 #include "node/root.h"
 #include "node/slice.h"
 #include "node/user.h"
+#include "policy/share.h"
 #include "region/region.h"
 
 #define PATH_BYTES 4096
@@ -216,6 +218,11 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 			return 0;
 		id = (struct file_identity){.inode = 0};
 	}
+	if (!share_name_is_valid(name)) {
+		if (!s->misnamed.count++)
+			snprintf(s->misnamed.root, sizeof(s->misnamed.root), "%s", root);
+		return 0;
+	}
 	/* A link to another user's, whose region it stays; view_read() says so. */
 	if (id.owner != owner)
 		id = (struct file_identity){.inode = 0};
@@ -317,7 +324,20 @@ static bool may_be_region(const struct mapping *m)
 		       round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize());
 }
 
-/* It has gone, or stands there in another way than it is: what is no single line (proc(5)). */
+static bool is_text(const char *text)
+{
+	uint32_t character;
+	unsigned length = 1;
+
+	while (*text && (length = utf8_read(text, &character)) != 0)
+		text += length;
+	return length != 0;
+}
+
+/*
+ * It has gone, or stands there in another way than it is: what is no single line (proc(5)). And what is no text, of which metrics would show
+ * several as one.
+ */
 static bool has_no_path(const struct mapping *m)
 {
 	static const char deleted[] = " (deleted)";
@@ -325,7 +345,7 @@ static bool has_no_path(const struct mapping *m)
 
 	return (length > sizeof(deleted) &&
 		       !strcmp(m->path + length - (sizeof(deleted) - 1), deleted)) ||
-	       strstr(m->path, "\\012");
+	       strstr(m->path, "\\012") || !is_text(m->path);
 }
 
 /* A process whose mappings are looked at. */
@@ -509,7 +529,8 @@ int sites_find_folders(struct sites *sites, struct err *err)
 
 size_t sites_left_out(const struct sites *sites)
 {
-	size_t count = sites->strange_count + sites->distrusted.count + sites->strangers.count;
+	size_t count = sites->strange_count + sites->distrusted.count + sites->strangers.count +
+		       sites->misnamed.count;
 
 	for (size_t i = 0; i < sites->accounts.count; i++) {
 		const struct account *a = &sites->accounts.list[i];

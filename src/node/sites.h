@@ -40,6 +40,12 @@ struct sites_strangers {
 	char path[256]; /* of the first */
 };
 
+/* Folders as slices have them, by names that none can have: of two such nobody could tell which is meant. */
+struct sites_misnamed {
+	unsigned count;
+	char root[256]; /* where the first stands */
+};
+
 struct sites {
 	struct site *list;
 	size_t count, capacity;
@@ -48,6 +54,7 @@ struct sites {
 	unsigned strange_count; /* mappings on file systems that might never answer */
 	struct sites_distrusted distrusted;
 	struct sites_strangers strangers;
+	struct sites_misnamed misnamed;
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

@@ -365,6 +365,33 @@ static void a_link_that_comes_and_goes_is_not_followed(void **state)
 	assert_non_null(strstr(said->out, "54322/secret"));
 }
 
+/* Of two such names one sample of Prometheus would be made, twice. */
+static void no_two_samples_have_the_same_labels(void **state)
+{
+	const struct said *said;
+	struct region region;
+	unsigned device;
+
+	users_begin_maps();
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	assert_int_equal(region_device(&region, "GPU-1", &device), 0);
+	region_close(&region);
+	said = tool_run(AS MAPS
+		"slice $A web; for n in $(printf 'x\\376') $(printf 'x\\377'); do "
+		"as $A cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/$n; as $A cp /tmp/x/train/region "
+		"/tmp/x/$n; as $A sh -c 'python3 /tmp/x/map.py \"$1\" true' - /tmp/x/$n & ready; "
+		"rm "
+		"/tmp/x/ready; done; "
+		"\"$VGPU\" list --all --prometheus >/tmp/samples; \"$VGPU\" top --once "
+		">/dev/null; \"$VGPU\" list --all | grep -c '^54321/'; : >/tmp/x/end; wait; "
+		"grep -v '^#' /tmp/samples | sed 's/ [^ ]*$//' | sort | uniq -d; rm "
+		"/tmp/samples");
+#define MISNAMED \
+	"vgpu: 2 slices were left out, as no slice can have their names, in /tmp/vgpu-54321\n"
+	assert_string_equal(said->err, MISNAMED MISNAMED MISNAMED);
+	assert_string_equal(said->out, "3\n");
+}
+
 /* Root's own programs meet there, and it is for all to write to. */
 static struct region make_roots_region(const char *path)
 {
@@ -441,6 +468,7 @@ static int run(void)
 		cmocka_unit_test_setup(a_region_that_is_mounted_alone_is_where_it_is, users_clear),
 		cmocka_unit_test_setup(a_link_takes_no_slice_out_of_the_list, users_clear),
 		cmocka_unit_test_setup(a_strangers_file_is_not_roots_own, users_clear),
+		cmocka_unit_test_setup(no_two_samples_have_the_same_labels, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

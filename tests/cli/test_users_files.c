@@ -365,6 +365,31 @@ static void a_link_that_comes_and_goes_is_not_followed(void **state)
 	assert_non_null(strstr(said->out, "54322/secret"));
 }
 
+static void prepare_makes_roots_folder_right(void **state)
+{
+	const struct said *said = tool_run(
+		AS "mkdir -p /run/vgpu; chmod 0777 /run/vgpu; \"$VGPU\" prepare; "
+		   "stat -c '%%u %%a' /run/vgpu; \"$VGPU\" doctor --machine | grep -c '0777'");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0 700\n0\n");
+}
+
+/* Anybody can take the names of all numbers. */
+static void prepare_makes_few_folders_of_nobodys(void **state)
+{
+	const struct said *said = tool_run(
+		AS "as $A sh -c 'cd /tmp; : >.s; i=0; while [ $i -lt 200 ]; do ln .s "
+		   "vgpu-$((4000000000 + i)); i=$((i + 1)); done; ln .s vgpu-1'; "
+		   "\"$VGPU\" prepare; find /tmp -maxdepth 1 -name 'vgpu-4*' -type d | wc -l; "
+		   "stat -c %%u /tmp/vgpu-1; rm -rf /tmp/.s /tmp/vgpu-* /tmp/.was-*");
+
+	assert_string_equal(said->err, "vgpu: 136 names /tmp/vgpu-UID of users whom this machine "
+				       "does not know stay taken: "
+				       "64 are given back at a time\n");
+	assert_string_equal(said->out, "64\n1\n");
+}
+
 /* Of two such names one sample of Prometheus would be made, twice. */
 static void no_two_samples_have_the_same_labels(void **state)
 {
@@ -469,6 +494,8 @@ static int run(void)
 		cmocka_unit_test_setup(a_link_takes_no_slice_out_of_the_list, users_clear),
 		cmocka_unit_test_setup(a_strangers_file_is_not_roots_own, users_clear),
 		cmocka_unit_test_setup(no_two_samples_have_the_same_labels, users_clear),
+		cmocka_unit_test_setup(prepare_makes_roots_folder_right, users_clear),
+		cmocka_unit_test_setup(prepare_makes_few_folders_of_nobodys, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

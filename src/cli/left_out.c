@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "cli/command.h"
 #include "node/lease.h"
+#include "node/root.h"
 #include "node/user.h"
+#include "node/view.h"
+#include "region/region.h"
 
 /* A user may make any number of them, and each takes time to read. */
 static void tell_user(const struct account *u)
@@ -66,6 +70,16 @@ static void tell_distrusted(const struct sites_distrusted *d)
 	command_warn(&told);
 }
 
+static void tell_misnamed(const struct sites_misnamed *m)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EINVAL, "%u slice%s left out, as no slice can have %s, in %.200s",
+		m->count, m->count == 1 ? " was" : "s were",
+		m->count == 1 ? "its name" : "their names", m->root);
+	command_warn(&told);
+}
+
 static void tell_leases(const struct left_out *left)
 {
 	char holder[32] = "a process";
@@ -80,15 +94,72 @@ static void tell_leases(const struct left_out *left)
 	command_warn(&told);
 }
 
+/* Those of slices, and those alone. */
+static void tell_strangers(const struct sites_strangers *a, const struct sites_strangers *b)
+{
+	const char *path = a->count ? a->path : b->path;
+	unsigned count = a->count + b->count;
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EPERM,
+		"%u accounting file%s left out as another user's: %.200s%s; its owner, or root, "
+		"has "
+		"to remove it",
+		count, count == 1 ? " was" : "s were", path, count == 1 ? "" : ", the first");
+	command_warn(&told);
+}
+
+static void tell_shares(const struct left_out *left)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EINVAL,
+		"%u slice%s left out: %.200s%s cannot be read as a share file, so nobody knows its "
+		"limits",
+		left->share_count, left->share_count == 1 ? " was" : "s were", left->share,
+		left->share_count == 1 ? "" : ", the first,");
+	command_warn(&told);
+}
+
+static void note_lease(struct left_out *left, const struct site *site, bool is_on_share)
+{
+	_cleanup_fd_ int fd = -1;
+	uid_t owner;
+
+	if (!is_on_share) {
+		snprintf(left->path, sizeof(left->path), "%s", site->region);
+		left->holder = lease_holder_of(site->device, site->inode);
+		return;
+	}
+	snprintf(left->path, sizeof(left->path), "%.240s/share", site->folder);
+	left->holder =
+		root_open_path(site->folder, &fd, &owner) == 0 ? lease_holder(fd, "share") : 0;
+}
+
 bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 {
-	if (outcome != -EAGAIN)
-		return false;
-	if (left->lease_count++)
+	if (outcome == REGION_E_STRANGERS) {
+		if (!left->strangers.count++)
+			snprintf(left->strangers.path, sizeof(left->strangers.path), "%s",
+				site->region);
 		return true;
-	snprintf(left->path, sizeof(left->path), "%s", site->region);
-	left->holder = lease_holder_of(site->device, site->inode);
+	}
+	if (outcome == VIEW_E_SHARE) {
+		if (!left->share_count++)
+			snprintf(left->share, sizeof(left->share), "%.240s/share", site->folder);
+		return true;
+	}
+	if (outcome != -EAGAIN && outcome != VIEW_E_SHARE_LEASED)
+		return false;
+	if (!left->lease_count++)
+		note_lease(left, site, outcome == VIEW_E_SHARE_LEASED);
 	return true;
+}
+
+unsigned left_out_count(const struct sites *sites, const struct left_out *left)
+{
+	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count +
+	       left->share_count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
@@ -99,6 +170,12 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_strange(sites->strange_count);
 	if (sites->distrusted.count)
 		tell_distrusted(&sites->distrusted);
+	if (sites->misnamed.count)
+		tell_misnamed(&sites->misnamed);
 	if (left->lease_count)
 		tell_leases(left);
+	if (left->share_count)
+		tell_shares(left);
+	if (left->strangers.count + sites->strangers.count)
+		tell_strangers(&left->strangers, &sites->strangers);
 }

@@ -24,19 +24,38 @@ const char help_prepare[] =
 	"that of a user's folder of slices in /tmp, is moved out of the way. `vgpu doctor "
 	"--machine` shows how they are.\n";
 
+static void tell_left(unsigned count)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, E2BIG,
+		"%u names /tmp/vgpu-UID of users whom this machine does not know stay taken: %u "
+		"are "
+		"given back at a time",
+		count, ROOT_NAMES_OF_NOBODY);
+	command_warn(&told);
+}
+
 static int prepare(bool is_sim, struct err *err)
 {
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
 	const struct sites none = SITES_NULL;
+	const char *named = getenv("VGPU_STATE");
 	char root[SHARE_PATH_BYTES];
 	_cleanup_fd_ int root_fd = -1;
+	unsigned left;
 	int r;
 
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
-	r = slice_open_root(root, &root_fd, err);
+	/* A folder that a person has named may be any, as /tmp, and stays as it is. */
+	r = named && *named ? 0 : slice_prepare_root(err);
 	if (r == 0)
-		r = root_give_back_names(err);
+		r = slice_open_root(root, &root_fd, err);
+	if (r == 0)
+		r = root_give_back_names(&left, err);
+	if (r == 0 && left)
+		tell_left(left);
 	if (r == 0)
 		r = devices_read(is_sim, &none, devices, err);
 	return r < 0 ? r : turn_folder_prepare(devices, err);

@@ -182,14 +182,30 @@ static void select_row(struct live *l, size_t at)
 	snprintf(l->uuid, sizeof(l->uuid), "%s", row->device ? row->device->uuid : "");
 }
 
-/* The selected row's place; where it went away, the first is selected. */
-static size_t find_selected(struct live *l)
+/* The selected row's place, or the count of rows: a key that was meant for a slice that went away is for no other. */
+static size_t find_selected(const struct live *l)
 {
-	for (size_t i = 0; i < l->top->row_count; i++)
-		if (is_selected(l, &l->top->rows[i]))
-			return i;
-	select_row(l, 0);
-	return 0;
+	size_t i = 0;
+
+	while (i < l->top->row_count && !is_selected(l, &l->top->rows[i]))
+		i++;
+	return i;
+}
+
+/* Of a slice that has begun to use its device the row is another one. */
+static void keep_selection(struct live *l)
+{
+	bool is_of_any = !*l->uuid || strcmp(l->uuid, SHARE_ANY_DEVICE) == 0;
+
+	if (!*l->region || find_selected(l) < l->top->row_count)
+		return;
+	for (size_t i = 0; i < l->top->row_count && is_of_any; i++)
+		if (strcmp(l->top->rows[i].view->region, l->region) == 0) {
+			select_row(l, i);
+			return;
+		}
+	l->region[0] = '\0';
+	snprintf(l->message, sizeof(l->message), "the selected slice has gone");
 }
 
 static void draw(struct live *l)
@@ -215,10 +231,8 @@ static void obey(struct live *l, unsigned key, struct err *err)
 		l->is_over = true;
 	else if (key == TOP_KEY_HELP)
 		l->has_help = !l->has_help;
-	else if (key == TOP_KEY_UP && at > 0)
-		select_row(l, at - 1);
-	else if (key == TOP_KEY_DOWN)
-		select_row(l, at + 1);
+	else if (key == TOP_KEY_UP || key == TOP_KEY_DOWN)
+		select_row(l, !row ? 0 : key == TOP_KEY_DOWN ? at + 1 : at ? at - 1 : 0);
 	else if (key >= TOP_KEY_SORT)
 		l->top->sort = (enum top_sort)(key - TOP_KEY_SORT);
 	else if (key == TOP_KEY_SUSPEND && row)
@@ -226,6 +240,9 @@ static void obey(struct live *l, unsigned key, struct err *err)
 	else if (is_change && row)
 		top_change_cores(
 			row, key == TOP_KEY_MORE ? STEP_PERMILLE : -STEP_PERMILLE, l->message);
+	else if (is_change)
+		snprintf(
+			l->message, sizeof(l->message), "no slice is selected; j and k select one");
 	top_sort_rows(l->top);
 	/* A change is shown; the rates are of a short time then, and right all the same. */
 	if (is_change && row && top_read(l->top, err) < 0)
@@ -296,8 +313,10 @@ static int show_live(struct top *top, int *ret_status, struct err *err)
 	if (r == 0) {
 		l->top = top;
 		r = top_terminal_open(&l->terminal, err);
+		select_row(l, 0);
 	}
 	while (r == 0 && !l->is_over) {
+		keep_selection(l);
 		draw(l);
 		attend(l, clock_now_ns() + top->interval_ns, err);
 		if (!l->is_over)

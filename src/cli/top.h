@@ -52,7 +52,7 @@ void top_clear(struct top *top);
 /* The parts that are shown besides the slices. */
 struct top_face {
 	unsigned width, height; /* of the terminal; height 0: no limit, and nothing but the table */
-	size_t selected;
+	size_t selected;	/* the count of rows: none is */
 	bool has_help;
 	const char *message; /* "" for none */
 };

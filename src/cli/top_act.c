@@ -15,11 +15,14 @@
 
 static bool is_changeable(const struct view *v, char *ret_message)
 {
+	char name[VIEW_NAME_BYTES];
+
 	if (*v->folder)
 		return true;
+	view_print_name(v, name, sizeof(name));
 	snprintf(ret_message, TOP_MESSAGE_BYTES,
 		"%.60s was not made by vgpu run: its owner changes its share file or environment",
-		v->name);
+		name);
 	return false;
 }
 
@@ -50,13 +53,15 @@ static int step(struct share_compute *c, int step_permille, struct err *err)
 void top_change_cores(const struct top_row *row, int step_permille, char *ret_message)
 {
 	_cleanup_(edit_end) struct edit edit = EDIT_NULL;
+	char name[VIEW_NAME_BYTES];
 	struct share_device *line;
 	struct err err = ERR_NULL;
 	int r;
 
 	if (!is_changeable(row->view, ret_message))
 		return;
-	r = edit_begin(row->view->folder, row->view->name, &edit, &err);
+	view_print_name(row->view, name, sizeof(name));
+	r = edit_begin(row->view->folder, name, &edit, &err);
 	if (r == 0)
 		r = edit_line(&edit.share, row->device ? row->device->uuid : SHARE_ANY_DEVICE,
 			&line, &err);
@@ -67,7 +72,7 @@ void top_change_cores(const struct top_row *row, int step_permille, char *ret_me
 	if (r < 0)
 		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
 	else
-		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: cores %g%%", row->view->name,
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: cores %g%%", name,
 			line->compute.cores_permille / 10.0);
 }
 
@@ -75,22 +80,24 @@ void top_suspend_or_resume(const struct top *top, const struct top_row *row, cha
 {
 	struct evict_libraries libraries = {.cuda = NULL};
 	const struct view *v = row->view;
+	char name[VIEW_NAME_BYTES];
 	struct err err = ERR_NULL;
 	struct place_sim sim;
 	int r = 0;
 
 	if (!is_changeable(v, ret_message))
 		return;
+	view_print_name(v, name, sizeof(name));
 	if (top->is_sim || v->is_sim) {
 		r = place_find_sim(&sim, &err);
 		libraries = (struct evict_libraries){.cuda = sim.cuda, .nvml = sim.nvml};
 	}
 	if (r == 0)
-		r = v->is_suspended ? suspension_end(v->folder, v->name, &libraries, &err)
-				    : suspension_begin(v->folder, v->name, false, &libraries, &err);
+		r = v->is_suspended ? suspension_end(v->folder, name, &libraries, &err)
+				    : suspension_begin(v->folder, name, false, &libraries, &err);
 	if (r < 0)
 		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
 	else
-		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: %s", v->name,
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: %s", name,
 			v->is_suspended ? "resumed" : "suspended");
 }

@@ -172,11 +172,11 @@ static void put_title(FILE *out, const struct top *top, size_t width)
 {
 	static const char *const sorts[] = {"name", "memory", "compute", "waiting for budget",
 		"waiting for time slices", "launches", "refusals"};
-	size_t left_out = sites_left_out(&top->sites) + top->left.lease_count;
+	unsigned left_out = left_out_count(&top->sites, &top->left);
 	char line[160], left[48] = "";
 
 	if (left_out)
-		snprintf(left, sizeof(left), " (%zu left out)", left_out);
+		snprintf(left, sizeof(left), " (%u left out)", left_out);
 	snprintf(line, sizeof(line), "vgpu top: %zu slices%s, every %g s, by %s; h for help",
 		top->view_count, left, (double)top->interval_ns / 1e9, sorts[top->sort]);
 	fprintf(out, "%.*s\n", (int)width, line);
@@ -188,7 +188,8 @@ static void put_rows(FILE *out, const struct table *t, const struct top_face *fa
 	size_t room = face->height == 0		    ? t->count
 		      : face->height > LINES_AROUND ? face->height - LINES_AROUND
 						    : 0;
-	size_t first = face->selected >= room && room ? face->selected - room + 1 : 0;
+	bool is_below = face->selected >= room && face->selected < t->count;
+	size_t first = is_below && room ? face->selected - room + 1 : 0;
 
 	for (size_t i = first; i < t->count && i < first + room; i++)
 		put_line(out, t, cell_of, t->cells[i], face->height && i == face->selected);

@@ -70,18 +70,32 @@ int root_open_path(const char *path, int *ret_fd, uid_t *ret_owner)
 	return root_open_both(path, &root_fd, ret_fd, ret_owner);
 }
 
-int root_give_back_names(struct err *err)
+static bool is_taken(const char *path, uid_t owner)
+{
+	struct file_identity id;
+
+	return file_identify_at(AT_FDCWD, path, &id) == 0 && id.owner != owner;
+}
+
+int root_give_back_names(unsigned *ret_left, struct err *err)
 {
 	static const char before[] = "/tmp/vgpu-";
+	unsigned of_nobody = 0;
 	glob_t paths;
 	uid_t owner;
 	int r = 0;
 
+	*ret_left = 0;
 	if (glob("/tmp/vgpu-*", 0, NULL, &paths) != 0)
 		return 0;
 	for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
-		if (user_read_number(paths.gl_pathv[i] + strlen(before), &owner))
-			r = folder_give_back(paths.gl_pathv[i], owner, err);
+		if (user_read_number(paths.gl_pathv[i] + strlen(before), &owner) &&
+			is_taken(paths.gl_pathv[i], owner)) {
+			if (!user_is_known(owner) && of_nobody++ >= ROOT_NAMES_OF_NOBODY)
+				(*ret_left)++;
+			else
+				r = folder_give_back(paths.gl_pathv[i], owner, err);
+		}
 	globfree(&paths);
 	return r;
 }

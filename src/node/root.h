@@ -31,5 +31,9 @@ int root_open_both(const char *path, int *ret_root_fd, int *ret_fd, uid_t *ret_o
 /* Why a slice that stands there, NAME or USER/NAME, is not taken for one; false where there is none such. */
 bool root_explain_distrust(const char *name, char *ret_why, size_t size);
 
-/* Names of folders of slices in /tmp that another user has taken become empty folders of the one whose they are. For root. */
-int root_give_back_names(struct err *err) MUST_CHECK;
+/*
+ * Names of folders of slices in /tmp that another user has taken become empty folders of the one whose they are. For root. Of those of
+ * numbers that this machine knows no user of, anybody can take four billion: so many are given back at a time, and the others are counted.
+ */
+#define ROOT_NAMES_OF_NOBODY 64
+int root_give_back_names(unsigned *ret_left, struct err *err) MUST_CHECK;

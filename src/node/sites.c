@@ -24,11 +24,13 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "node/mapped.h"
 #include "node/mappings.h"
 #include "node/root.h"
 #include "node/slice.h"
 #include "node/user.h"
+#include "policy/share.h"
 #include "region/region.h"
 
 #define PATH_BYTES 4096
@@ -62,10 +64,26 @@ static int identify_mapped(const char *link, const char *path, struct file_ident
 	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -EBADF : r;
 }
 
+/* Its place among those that were found; their count where it is not among them. */
+static size_t find_known(const struct sites *s, const struct file_identity *id)
+{
+	size_t i = 0;
+
+	while (i < s->count && (s->list[i].inode != id->inode || s->list[i].device != id->device))
+		i++;
+	return i;
+}
+
 static bool is_known(const struct sites *s, const struct file_identity *id)
 {
+	return find_known(s, id) < s->count;
+}
+
+/* A slice is its folder: two of them may have one region, by a link. */
+static bool is_known_folder(const struct sites *s, const struct file_identity *id)
+{
 	for (size_t i = 0; i < s->count; i++)
-		if (s->list[i].inode == id->inode && s->list[i].device == id->device)
+		if (s->list[i].folder_inode == id->inode && s->list[i].folder_device == id->device)
 			return true;
 	return false;
 }
@@ -86,6 +104,14 @@ static bool may_look(struct sites *s, uid_t user)
 	return false;
 }
 
+static void clear_site(struct site *site)
+{
+	free(site->name);
+	free(site->folder);
+	free(site->region);
+	free(site->mapped);
+}
+
 static struct site *append(
 	struct sites *s, const char *name, const char *folder, const char *region)
 {
@@ -103,9 +129,7 @@ static struct site *append(
 		}
 	}
 	if (!site.name || !site.region || (folder && !site.folder) || s->count == s->capacity) {
-		free(site.name);
-		free(site.folder);
-		free(site.region);
+		clear_site(&site);
 		return NULL;
 	}
 	s->list[s->count] = site;
@@ -176,10 +200,9 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 {
 	char folder[PATH_BYTES], region[PATH_BYTES + 8];
 	int length = snprintf(folder, sizeof(folder), "%s/%s", root, name);
-	struct file_identity id, share;
+	struct file_identity own, id, share;
 	_cleanup_fd_ int fd = -1;
 	struct site *site;
-	bool has_region;
 	int r;
 
 	if (length < 0 || (size_t)length >= sizeof(folder))
@@ -187,22 +210,29 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 	r = root_open_slice(root_fd, owner, name, &fd);
 	if (r == -EPERM)
 		note_distrusted(s, folder, root_fd, name, owner);
-	if (r < 0)
+	if (r < 0 || file_identify(fd, &own) < 0 || is_known_folder(s, &own))
 		return 0;
 	snprintf(region, sizeof(region), "%s/region", folder);
-	has_region = file_identify_at(fd, "region", &id) == 0 && id.is_regular;
-	if (!has_region) {
+	if (file_identify_at(fd, "region", &id) < 0 || !id.is_regular) {
 		if (file_identify_at(fd, "share", &share) < 0 || !share.is_regular)
 			return 0;
 		id = (struct file_identity){.inode = 0};
 	}
-	if (has_region && is_known(s, &id))
+	if (!share_name_is_valid(name)) {
+		if (!s->misnamed.count++)
+			snprintf(s->misnamed.root, sizeof(s->misnamed.root), "%s", root);
 		return 0;
+	}
+	/* A link to another user's, whose region it stays; view_read() says so. */
+	if (id.owner != owner)
+		id = (struct file_identity){.inode = 0};
 	site = append(s, name, folder, region);
 	if (!site)
 		return -ENOMEM;
 	site->owner = owner;
 	site->is_sim = slice_is_simulated(fd, owner);
+	site->folder_device = own.device;
+	site->folder_inode = own.inode;
 	site->device = id.device;
 	site->inode = id.inode;
 	return 0;
@@ -256,6 +286,23 @@ static int add_roots(struct sites *s, const char *before, const char *after)
 	return r;
 }
 
+/* By the rule of region_open_default(). */
+static int add_default_region(struct sites *s)
+{
+	char path[REGION_DEFAULT_BYTES];
+	struct file_identity id;
+
+	region_default_path(path);
+	if (identify(path, &id) < 0)
+		return 0;
+	if (region_is_strangers(&id, geteuid())) {
+		if (!s->strangers.count++)
+			snprintf(s->strangers.path, sizeof(s->strangers.path), "%s", path);
+		return 0;
+	}
+	return add_region(s, path) == -ENOMEM ? -ENOMEM : 0;
+}
+
 static int add_regions(struct sites *s, const char *pattern)
 {
 	_cleanup_(cleanup_glob) glob_t paths = {0};
@@ -277,7 +324,20 @@ static bool may_be_region(const struct mapping *m)
 		       round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize());
 }
 
-/* It has gone, or stands there in another way than it is: what is no single line (proc(5)). */
+static bool is_text(const char *text)
+{
+	uint32_t character;
+	unsigned length = 1;
+
+	while (*text && (length = utf8_read(text, &character)) != 0)
+		text += length;
+	return length != 0;
+}
+
+/*
+ * It has gone, or stands there in another way than it is: what is no single line (proc(5)). And what is no text, of which metrics would show
+ * several as one.
+ */
 static bool has_no_path(const struct mapping *m)
 {
 	static const char deleted[] = " (deleted)";
@@ -285,7 +345,7 @@ static bool has_no_path(const struct mapping *m)
 
 	return (length > sizeof(deleted) &&
 		       !strcmp(m->path + length - (sizeof(deleted) - 1), deleted)) ||
-	       strstr(m->path, "\\012");
+	       strstr(m->path, "\\012") || !is_text(m->path);
 }
 
 /* A process whose mappings are looked at. */
@@ -306,12 +366,35 @@ static bool sees_ours(pid_t pid)
 	return length == 1 && root[0] == '/' && !user_mounts_of(pid);
 }
 
+/* Anybody may map what he may write to, before or after its owner does. In a container without root the owner is a subordinate number. */
+static bool is_owners(const struct mapper *by, const struct file_identity *id)
+{
+	uid_t user;
+
+	return by->user == id->owner || (user_of_process(by->pid, &user) && user == id->owner);
+}
+
+/* Whether it is the mapping by which the region is to be known. */
+static bool is_better(
+	const struct site *known, const struct mapper *by, const struct file_identity *id)
+{
+	return known->is_guess && !known->is_owners && is_owners(by, id);
+}
+
+/* The one that was found last, in the place of that one. */
+static void put_last_at(struct sites *s, size_t at)
+{
+	clear_site(&s->list[at]);
+	s->list[at] = s->list[--s->count];
+}
+
 static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
 {
 	char link[MAPPED_PATH_BYTES], path[PATH_BYTES], name[256];
 	bool is_own = by->user == geteuid(), has_path = !has_no_path(m);
 	struct file_identity id;
 	struct site *site;
+	size_t known;
 	int r;
 
 	if (by->account)
@@ -325,7 +408,10 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	r = identify_mapped(link, is_own && has_path ? path : NULL, &id);
 	if (r == -EMEDIUMTYPE)
 		s->strange_count++;
-	if (r < 0 || is_known(s, &id))
+	if (r < 0)
+		return 0;
+	known = find_known(s, &id);
+	if (known < s->count && !is_better(&s->list[known], by, &id))
 		return 0;
 	if (by->account && by->account->mapped == SITES_OF_USER) {
 		by->account->left_out++;
@@ -343,9 +429,14 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	site->mapped = strdup(link);
 	site->is_guess = true;
 	site->owner = by->user;
+	site->is_owners = is_owners(by, &id);
 	site->device = id.device;
 	site->inode = id.inode;
-	return site->mapped ? 0 : -ENOMEM;
+	if (!site->mapped)
+		return -ENOMEM;
+	if (known < s->count - 1)
+		put_last_at(s, known);
+	return 0;
 }
 
 static int add_mappings_of(struct sites *s, pid_t pid)
@@ -402,16 +493,15 @@ static int look_for_folders(struct sites *s)
 static int look_for_regions(struct sites *s)
 {
 	const char *hook_path = getenv("HOOK_PATH");
-	char pattern[PATH_BYTES], own[REGION_DEFAULT_BYTES];
+	char pattern[PATH_BYTES];
 	int r = add_regions(s, CONTAINERS);
 
 	if (r == 0 && hook_path && *hook_path &&
 		(size_t)snprintf(pattern, sizeof(pattern), "%s/containers/*/*.cache", hook_path) <
 			sizeof(pattern))
 		r = add_regions(s, pattern);
-	region_default_path(own);
-	if (r == 0 && add_region(s, own) == -ENOMEM)
-		r = -ENOMEM;
+	if (r == 0)
+		r = add_default_region(s);
 	return r ? r : add_mappings(s);
 }
 
@@ -439,7 +529,8 @@ int sites_find_folders(struct sites *sites, struct err *err)
 
 size_t sites_left_out(const struct sites *sites)
 {
-	size_t count = sites->strange_count + sites->distrusted.count;
+	size_t count = sites->strange_count + sites->distrusted.count + sites->strangers.count +
+		       sites->misnamed.count;
 
 	for (size_t i = 0; i < sites->accounts.count; i++) {
 		const struct account *a = &sites->accounts.list[i];
@@ -475,12 +566,8 @@ bool sites_is_called(const struct site *site, const char *text)
 
 void sites_clear(struct sites *sites)
 {
-	for (size_t i = 0; i < sites->count; i++) {
-		free(sites->list[i].name);
-		free(sites->list[i].folder);
-		free(sites->list[i].region);
-		free(sites->list[i].mapped);
-	}
+	for (size_t i = 0; i < sites->count; i++)
+		clear_site(&sites->list[i]);
 	free(sites->list);
 	accounts_clear(&sites->accounts);
 	*sites = SITES_NULL;

@@ -16,11 +16,14 @@ struct site {
 	char *folder; /* the slice's folder, or NULL where there is only a region */
 	char *region; /* path of the region; it need not exist where there is a folder */
 	char *mapped; /* how it is opened (node/mapped.h) where it was found as a mapping; the path is for people then */
-	bool is_guess; /* found as a process's mapping: it may be something else entirely */
-	uid_t owner;   /* of the folder, or of the process that has it mapped */
-	bool is_sim;   /* on the simulated node; of others' slices this is not believed */
-	dev_t device;  /* of the region; 0 where it does not exist yet */
+	bool is_guess;	/* found as a process's mapping: it may be something else entirely */
+	uid_t owner;	/* of the folder, or of the process that has it mapped */
+	bool is_owners; /* of a mapping: the region is that user's, too */
+	bool is_sim;	/* on the simulated node; of others' slices this is not believed */
+	dev_t device;	/* of the region; 0 where it does not exist yet */
 	ino_t inode;
+	dev_t folder_device; /* 0 where there is only a region */
+	ino_t folder_inode;
 };
 
 /* Folders of slices that were not looked at, as others than their owners may write to them. */
@@ -31,6 +34,18 @@ struct sites_distrusted {
 	uid_t owner;
 };
 
+/* Regions that stand where the user's own are, and are others'. */
+struct sites_strangers {
+	unsigned count;
+	char path[256]; /* of the first */
+};
+
+/* Folders as slices have them, by names that none can have: of two such nobody could tell which is meant. */
+struct sites_misnamed {
+	unsigned count;
+	char root[256]; /* where the first stands */
+};
+
 struct sites {
 	struct site *list;
 	size_t count, capacity;
@@ -38,6 +53,8 @@ struct sites {
 	struct accounts accounts;
 	unsigned strange_count; /* mappings on file systems that might never answer */
 	struct sites_distrusted distrusted;
+	struct sites_strangers strangers;
+	struct sites_misnamed misnamed;
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

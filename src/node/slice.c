@@ -27,12 +27,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/listing.h"
+#include "node/folder.h"
 #include "node/started.h"
 #include "node/user.h"
 #include "region/process.h"
 #include "region/region.h"
 #include "region/snapshot.h"
 
+#define ROOTS_FOLDER "/run/vgpu"
 #define SIM_MARK     "sim" /* the slice is on the simulated node */
 #define HIDDEN_AGE_S 60	   /* a folder that is still being made is never as old as this */
 
@@ -78,7 +80,7 @@ static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 	if (named && *named)
 		r = root_format(root, named, "");
 	else if (geteuid() == 0)
-		r = root_format(root, "/run/vgpu", "");
+		r = root_format(root, ROOTS_FOLDER, "");
 	else if (runtime && is_own_folder(runtime))
 		r = root_format(root, runtime, "/vgpu");
 	else
@@ -151,6 +153,13 @@ int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *er
 		return err_set(
 			err, -r, "make the folder for slices, %s: %s", ret_root, strerror(-r));
 	return open_root(ret_root, ret_fd, err);
+}
+
+int slice_prepare_root(struct err *err)
+{
+	_cleanup_fd_ int fd = -1;
+
+	return folder_make(ROOTS_FOLDER, 0700, &fd, err);
 }
 
 static bool is_ours_to_remove(const char *file)

@@ -37,6 +37,9 @@ int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *er
 /* Opens that folder, made where it was missing; no other user may be able to write to it. */
 int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
+/* Makes root's, which nobody else may write to from then on, whatever is in its place. For root. */
+int slice_prepare_root(struct err *err) MUST_CHECK;
+
 /*
  * Makes the slice's folder, which is not to be seen before it is whole: the share file holds the devices
  * of `grant`, the name and the region's path. The slice belongs to this process until

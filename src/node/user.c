@@ -26,6 +26,11 @@ void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
 		snprintf(ret_name, USER_NAME_BYTES, "%u", (unsigned)uid);
 }
 
+bool user_is_known(uid_t uid)
+{
+	return getpwuid(uid) != NULL;
+}
+
 bool user_read_number(const char *text, uid_t *ret_uid)
 {
 	uint64_t number;

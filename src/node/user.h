@@ -13,6 +13,9 @@
 /* The user's name, or the number where there is none. */
 void user_name(uid_t uid, char ret_name[USER_NAME_BYTES]);
 
+/* Whether this machine knows a user of that number. */
+bool user_is_known(uid_t uid);
+
 /* The user that a person means by a name or a number; false where there is none. */
 bool user_find(const char *text, uid_t *ret_uid);
 

@@ -169,21 +169,32 @@ static void note_pending(const struct share *share, struct view_device *d)
 	d->is_pending = true;
 }
 
-/* Adds what the share grants and no process has used yet, and quotas that the region does not tell. */
-static void take_share(
+static int read_share(int folder_fd, struct share *share, struct file_identity *ret_identity)
+{
+	char text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	size_t length;
+	int r = file_read_regular(folder_fd, "share", O_NOFOLLOW, text, sizeof(text), &length);
+
+	if (r == 0)
+		r = file_identify_at(folder_fd, "share", ret_identity);
+	return r < 0 ? r : share_parse(text, length, share, &fault);
+}
+
+/*
+ * Adds what the share grants and no process has used yet, and quotas that the region does not tell. What cannot be read would hide a
+ * quota and that the slice is suspended; -ENOENT where the slice has just gone is nothing to speak of.
+ */
+static int take_share(
 	int folder_fd, const struct inventory *devices, uint64_t applied_ns, struct view *v)
 {
 	struct file_identity id;
 	bool is_pending;
-	char text[SHARE_FILE_BYTES];
-	struct share_fault fault;
 	struct share share;
-	size_t length;
+	int r = read_share(folder_fd, &share, &id);
 
-	if (file_read_regular(folder_fd, "share", O_NOFOLLOW, text, sizeof(text), &length) < 0 ||
-		share_parse(text, length, &share, &fault) < 0 ||
-		file_identify_at(folder_fd, "share", &id) < 0)
-		return;
+	if (r < 0)
+		return r == -ENOENT && v->process_count == 0 ? 0 : r;
 	is_pending = v->process_count > 0 && applied_ns && applied_ns != id.changed_ns;
 	for (unsigned i = 0; i < v->device_count; i++)
 		if (v->devices[i].quota_bytes == 0)
@@ -209,6 +220,7 @@ static void take_share(
 	v->is_suspended = share.is_suspended;
 	snprintf(v->turns, sizeof(v->turns), "%s", share.turns);
 	snprintf(v->mps, sizeof(v->mps), "%s", share.mps);
+	return 0;
 }
 
 /* Only from the machine's first PID namespace every process is to be seen. */
@@ -238,6 +250,7 @@ static int open_folder(const struct site *site, int *ret_fd)
 static int read_region(const struct site *site, int folder_fd, int region_fd, struct snapshot *s)
 {
 	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
 	int r;
 
 	if (region_fd >= 0)
@@ -253,7 +266,10 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 		return snapshot_read_from_outside(site->region, may_live, s);
 	r = file_open_regular(folder_fd, "region", O_RDONLY | O_NOFOLLOW, &fd);
 	if (r == 0)
-		return snapshot_read_open(fd, may_live, s);
+		r = file_identify(fd, &id);
+	if (r == 0)
+		return id.owner == site->owner ? snapshot_read_open(fd, may_live, s)
+					       : REGION_E_STRANGERS;
 	return r == -EBADF ? REGION_E_FOREIGN : r;
 }
 
@@ -298,7 +314,13 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 	}
 	/* It may have gone meanwhile. */
 	if (folder_fd >= 0) {
-		take_share(folder_fd, devices, s->share_ns, &v);
+		r = take_share(folder_fd, devices, s->share_ns, &v);
+		if (r < 0) {
+			view_clear(&v);
+			(void)err_set(err, -r, "share file '%.200s/share': %s", site->folder,
+				r == -EINVAL ? "it is none" : strerror(-r));
+			return r == -EAGAIN ? VIEW_E_SHARE_LEASED : VIEW_E_SHARE;
+		}
 		v.is_running |= slice_is_running(folder_fd, site->folder, site->owner);
 	}
 	*ret_view = v;

@@ -84,6 +84,9 @@ struct view {
 	unsigned process_count;
 };
 
+/* Besides the outcomes of a region: the slice's share file cannot be read, or a process has a lease on it. */
+enum { VIEW_E_SHARE = 1000, VIEW_E_SHARE_LEASED };
+
 /*
  * Reads the site. 0 with a view that the caller clears; or -errno, or an outcome of region_open(),
  * with err set.

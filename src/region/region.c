@@ -241,7 +241,7 @@ int region_open(const char *path, struct region *ret_region)
 	return open_or_create(path, 0666, ret_region);
 }
 
-static bool is_strangers(const struct file_identity *id, uid_t user)
+bool region_is_strangers(const struct file_identity *id, uid_t user)
 {
 	return id->owner != user && id->owner != 0;
 }
@@ -249,7 +249,7 @@ static bool is_strangers(const struct file_identity *id, uid_t user)
 void region_default_path_of(
 	uid_t user, const struct file_identity *there, char ret_path[REGION_DEFAULT_BYTES])
 {
-	bool is_taken = there && is_strangers(there, user);
+	bool is_taken = there && region_is_strangers(there, user);
 
 	snprintf(ret_path, REGION_DEFAULT_BYTES, is_taken ? "%s.%u" : "%s", REGION_DEFAULT_PATH,
 		(unsigned)user);
@@ -270,7 +270,7 @@ int region_open_default(const char *path, struct region *ret_region)
 	int r = open_or_create(path, geteuid() ? 0600 : 0666, &region);
 	int seen = r ? file_identify_at(AT_FDCWD, path, &id) : file_identify(region.fd, &id);
 
-	if (seen == 0 && is_strangers(&id, geteuid()))
+	if (seen == 0 && region_is_strangers(&id, geteuid()))
 		r = REGION_E_STRANGERS;
 	if (r == 0)
 		r = seen;

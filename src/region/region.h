@@ -53,6 +53,9 @@ void region_default_path(char ret_path[REGION_DEFAULT_BYTES]);
 void region_default_path_of(
 	uid_t user, const struct file_identity *there, char ret_path[REGION_DEFAULT_BYTES]);
 
+/* Whether a file that is to be a user's own region is neither that user's nor root's. */
+bool region_is_strangers(const struct file_identity *id, uid_t user);
+
 /*
  * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's. One
  * that is not root's is this user's alone to write to: whoever else could cut it short would end its processes.

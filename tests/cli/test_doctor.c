@@ -31,7 +31,8 @@ struct slice {
 /* The slice "one", of which this process, which has no library, holds so much. */
 static void make(struct slice *s, uint64_t bytes)
 {
-	tool_run("mkdir -p \"$VGPU_STATE/one\"");
+	tool_run("mkdir -p \"$VGPU_STATE/one\"; cd \"$VGPU_STATE/one\"; test -e share || "
+		 "printf 'vgpu-share 1\\nslice one\\nend\\n' >share");
 	assert_int_equal(region_open(tool_path("state/one/region"), &s->region), 0);
 	assert_int_equal(slot_claim(&s->region, &s->slot), 0);
 	assert_int_equal(region_device(&s->region, UUID, &s->device), 0);

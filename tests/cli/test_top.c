@@ -259,6 +259,8 @@ static const char terminal[] =
 	"        columns = max(columns, int(keys[5:]))\n"
 	"        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 24, int(keys[5:]), 0, "
 	"0))\n"
+	"    elif keys.startswith('run '):\n"
+	"        os.system(keys[4:])\n"
 	"    else:\n"
 	"        os.write(fd, keys.encode().decode('unicode_escape').encode())\n"
 	"after = None\n"
@@ -344,6 +346,26 @@ static void keys_change_the_selected_slice(void **state)
 	drop(&one);
 }
 
+/* The key may be pressed when the slice has just gone: it is for no other one. */
+static void a_key_for_a_slice_that_went_away_changes_none(void **state)
+{
+	struct slice one, two;
+
+	make(&one, "one");
+	make(&two, "two");
+	assert_string_equal(
+		in_terminal(
+			"80 two j two 'run mv $VGPU_STATE/two $VGPU_STATE/.two' "
+			"'slice has gone' s 'no slice is selected' - 'no slice is selected' j one "
+			"- 'one: cores 25%' q")
+			->out,
+		"0 True True True\n");
+	assert_int_equal(tool_run("grep -q '^suspended' \"$VGPU_STATE/one/share\"")->status, 1);
+	tool_run("mv \"$VGPU_STATE/.two\" \"$VGPU_STATE/two\"");
+	drop(&two);
+	drop(&one);
+}
+
 static void keys_that_mean_nothing_do_nothing(void **state)
 {
 	const struct said *said;
@@ -371,6 +393,7 @@ int main(void)
 		cmocka_unit_test(the_terminal_is_left_as_it_was_however_it_ends),
 		cmocka_unit_test(keys_change_the_selected_slice),
 		cmocka_unit_test(keys_that_mean_nothing_do_nothing),
+		cmocka_unit_test(a_key_for_a_slice_that_went_away_changes_none),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

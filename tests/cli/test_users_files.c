@@ -17,6 +17,8 @@
 #include <cmocka.h>
 
 #include "region/layout.h"
+#include "region/region.h"
+#include "region/slot.h"
 #include "tests/cli/tool.h"
 #include "tests/cli/users.h"
 
@@ -208,6 +210,34 @@ static void a_slice_with_a_lease_on_its_region_is_left_out_with_a_word(void **st
 	tool_run("rm -r /tmp/lease");
 }
 
+/* A share that cannot be read would hide the quota, and that the slice is suspended. */
+static void a_slice_whose_share_cannot_be_read_is_left_out_with_a_word(void **state)
+{
+	const struct said *said =
+		tool_run(AS "slice $A web; \"$VGPU\" suspend $A/web; \"$VGPU\" list --all | "
+			    "grep -c suspended");
+	pid_t pid = hold("share", true);
+	char one[200], expected[600];
+
+	assert_string_equal(said->out, "1\n");
+	if (!pid)
+		skip();
+	snprintf(one, sizeof(one),
+		"vgpu: 1 slice was left out: process %d has a lease on /tmp/vgpu-54321/web/share; "
+		"it "
+		"is to be ended first\n",
+		(int)pid);
+	snprintf(expected, sizeof(expected), "%s%s%s", one, one, one);
+	said = tool_run(SHOW_ALL);
+	users_end(pid);
+	assert_string_equal(said->out, expected);
+#define UNREAD                                                                                   \
+	"vgpu: 1 slice was left out: /tmp/vgpu-54321/web/share cannot be read as a share file, " \
+	"so nobody knows its limits\n"
+	tool_run(AS WEB "rm share; as $A sh -c 'echo nonsense >share'");
+	assert_string_equal(tool_run(SHOW_ALL)->out, UNREAD UNREAD UNREAD);
+}
+
 /* One on its lock says nothing of the slice. */
 static void a_slice_with_a_lease_on_its_lock_is_shown(void **state)
 {
@@ -335,6 +365,111 @@ static void a_link_that_comes_and_goes_is_not_followed(void **state)
 	assert_non_null(strstr(said->out, "54322/secret"));
 }
 
+static void prepare_makes_roots_folder_right(void **state)
+{
+	const struct said *said = tool_run(
+		AS "mkdir -p /run/vgpu; chmod 0777 /run/vgpu; \"$VGPU\" prepare; "
+		   "stat -c '%%u %%a' /run/vgpu; \"$VGPU\" doctor --machine | grep -c '0777'");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0 700\n0\n");
+}
+
+/* Anybody can take the names of all numbers. */
+static void prepare_makes_few_folders_of_nobodys(void **state)
+{
+	const struct said *said = tool_run(
+		AS "as $A sh -c 'cd /tmp; : >.s; i=0; while [ $i -lt 200 ]; do ln .s "
+		   "vgpu-$((4000000000 + i)); i=$((i + 1)); done; ln .s vgpu-1'; "
+		   "\"$VGPU\" prepare; find /tmp -maxdepth 1 -name 'vgpu-4*' -type d | wc -l; "
+		   "stat -c %%u /tmp/vgpu-1; rm -rf /tmp/.s /tmp/vgpu-* /tmp/.was-*");
+
+	assert_string_equal(said->err, "vgpu: 136 names /tmp/vgpu-UID of users whom this machine "
+				       "does not know stay taken: "
+				       "64 are given back at a time\n");
+	assert_string_equal(said->out, "64\n1\n");
+}
+
+/* Of two such names one sample of Prometheus would be made, twice. */
+static void no_two_samples_have_the_same_labels(void **state)
+{
+	const struct said *said;
+	struct region region;
+	unsigned device;
+
+	users_begin_maps();
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	assert_int_equal(region_device(&region, "GPU-1", &device), 0);
+	region_close(&region);
+	said = tool_run(AS MAPS
+		"slice $A web; for n in $(printf 'x\\376') $(printf 'x\\377'); do "
+		"as $A cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/$n; as $A cp /tmp/x/train/region "
+		"/tmp/x/$n; as $A sh -c 'python3 /tmp/x/map.py \"$1\" true' - /tmp/x/$n & ready; "
+		"rm "
+		"/tmp/x/ready; done; "
+		"\"$VGPU\" list --all --prometheus >/tmp/samples; \"$VGPU\" top --once "
+		">/dev/null; \"$VGPU\" list --all | grep -c '^54321/'; : >/tmp/x/end; wait; "
+		"grep -v '^#' /tmp/samples | sed 's/ [^ ]*$//' | sort | uniq -d; rm "
+		"/tmp/samples");
+#define MISNAMED \
+	"vgpu: 2 slices were left out, as no slice can have their names, in /tmp/vgpu-54321\n"
+	assert_string_equal(said->err, MISNAMED MISNAMED MISNAMED);
+	assert_string_equal(said->out, "3\n");
+}
+
+/* Root's own programs meet there, and it is for all to write to. */
+static struct region make_roots_region(const char *path)
+{
+	struct region region;
+	unsigned slot;
+
+	assert_int_equal(region_open(path, &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	return region;
+}
+
+#define STRANGERS(path)                                                 \
+	"vgpu: 1 accounting file was left out as another user's: " path \
+	"; its owner, or root, has "                                    \
+	"to remove it\n"
+#define SHOW_NAMES                                                                           \
+	"for c in 'list --all' 'top --once' doctor; do \"$VGPU\" $c 2>&1 | grep -o '^vgpu: " \
+	".*file.*\\|"                                                                        \
+	"^[0-9]*/*cudevshr\\|^[0-9]*/*mine' | sort -u; done"
+
+static void a_link_takes_no_slice_out_of_the_list(void **state)
+{
+	struct region region = make_roots_region("/tmp/cudevshr.cache");
+	const struct said *said = tool_run(
+		AS "slice $A mine; rm -f /tmp/vgpu-$A/mine/region; as $A ln /tmp/cudevshr.cache "
+		   "/tmp/vgpu-$A/mine/region && " SHOW_NAMES);
+#define LEFT STRANGERS("/tmp/vgpu-54321/mine/region")
+
+	assert_string_equal(said->out, "cudevshr\n" LEFT "cudevshr\n" LEFT LEFT);
+	region_close(&region);
+	/* Of two folders of hers with one region both are slices. */
+	said = tool_run(AS "slice $A a; slice $A b; rm /tmp/vgpu-$A/mine/region; "
+			   "as $A cp /tmp/cudevshr.cache /tmp/vgpu-$A/a/region; "
+			   "as $A ln /tmp/vgpu-$A/a/region /tmp/vgpu-$A/b/region; "
+			   "rm /tmp/cudevshr.cache; \"$VGPU\" list --all --json | grep '\"name\"'");
+	assert_says(said->out, "\"name\": \"a\"");
+	assert_says(said->out, "\"name\": \"b\"");
+}
+
+static void a_strangers_file_is_not_roots_own(void **state)
+{
+	struct region region = make_roots_region("/tmp/cudevshr.cache.0");
+	const struct said *said;
+
+	region_close(&region);
+	said = tool_run(
+		AS "as $A touch /tmp/cudevshr.cache; chown $A /tmp/cudevshr.cache.0; " SHOW_NAMES);
+#define NOT_OWN STRANGERS("/tmp/cudevshr.cache.0")
+
+	assert_string_equal(said->out, NOT_OWN NOT_OWN NOT_OWN);
+	tool_run("rm /tmp/cudevshr.cache*");
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,12 +483,19 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_slice_with_a_lease_on_its_region_is_left_out_with_a_word, users_clear),
 		cmocka_unit_test_setup(a_slice_with_a_lease_on_its_lock_is_shown, users_clear),
+		cmocka_unit_test_setup(
+			a_slice_whose_share_cannot_be_read_is_left_out_with_a_word, users_clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, users_clear),
 		cmocka_unit_test_setup(
 			a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, users_clear),
 		cmocka_unit_test_setup(a_link_that_comes_and_goes_is_not_followed, users_clear),
 		cmocka_unit_test_setup(a_share_on_an_overlay_of_roots_is_read, users_clear),
 		cmocka_unit_test_setup(a_region_that_is_mounted_alone_is_where_it_is, users_clear),
+		cmocka_unit_test_setup(a_link_takes_no_slice_out_of_the_list, users_clear),
+		cmocka_unit_test_setup(a_strangers_file_is_not_roots_own, users_clear),
+		cmocka_unit_test_setup(no_two_samples_have_the_same_labels, users_clear),
+		cmocka_unit_test_setup(prepare_makes_roots_folder_right, users_clear),
+		cmocka_unit_test_setup(prepare_makes_few_folders_of_nobodys, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users files", tests, users_set_up, NULL);

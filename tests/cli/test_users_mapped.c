@@ -88,13 +88,18 @@ static void a_process_with_many_groups_is_seen(void **state)
 /* As a program in a container without root: of a user that is one of Alice's subordinate ones. */
 #define SUBORDINATE 100999
 
-static int begin_container(void *region)
+static int map(void *region)
 {
 	int fd = open(region, O_RDWR);
 	void *at =
 		mmap(NULL, sizeof(struct region_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	return at == MAP_FAILED || unshare(CLONE_NEWUSER) < 0 ? -1 : 0;
+	return at == MAP_FAILED ? -1 : 0;
+}
+
+static int begin_container(void *region)
+{
+	return map(region) < 0 || unshare(CLONE_NEWUSER) < 0 ? -1 : 0;
 }
 
 static void change_user(void *region)
@@ -145,6 +150,7 @@ static void a_process_of_a_users_container_is_shown_as_hers(void **state)
 		tool_run(AS "slice %u web", users[i]);
 		snprintf(path, sizeof(path), "/tmp/vgpu-%u/web/region", users[i]);
 		assert_int_equal(region_open(path, &region), 0);
+		assert_int_equal(chown(path, users[i], users[i]), 0);
 		assert_int_equal(slot_claim(&region, &slot), 0);
 		region.file->own.slots[slot].pid = (uint32_t)pid;
 		region.file->own.slots[slot].start_time = id.start_time;
@@ -184,6 +190,26 @@ static void who_maps_many_regions_keeps_root_waiting_no_longer(void **state)
 		"vgpu: user root of a container" LINE "vgpu: user root of a container" LINE);
 }
 
+/* A file that others may write to is shown as its owner's, whoever has mapped it first. */
+static void who_maps_first_does_not_own(void **state)
+{
+	static char path[] = "/tmp/x/train/region";
+	static const struct user_process maps = {.begin = map, .context = path};
+	const struct said *said;
+	pid_t first, owner;
+
+	users_begin_maps();
+	tool_run("chmod 0666 /tmp/x/train/region");
+	for (int i = 0; i < 2; i++) {
+		first = users_start(i ? ALICE : BOB, &maps, NULL);
+		owner = users_start(i ? BOB : ALICE, &maps, NULL);
+		said = tool_run("\"$VGPU\" list --all | grep -o '^[0-9]*/train'");
+		assert_string_equal(said->out, "54321/train\n");
+		users_end(first);
+		users_end(owner);
+	}
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +223,7 @@ static int run(void)
 			a_process_of_a_users_container_is_shown_as_hers, users_clear),
 		cmocka_unit_test_setup(
 			who_maps_many_regions_keeps_root_waiting_no_longer, users_clear),
+		cmocka_unit_test_setup(who_maps_first_does_not_own, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users mapped", tests, users_set_up, NULL);

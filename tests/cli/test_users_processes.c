@@ -235,6 +235,7 @@ static void a_process_of_somebody_else_is_not_shown_as_the_slices(void **state)
 
 	tool_run(AS "slice $A web");
 	assert_int_equal(region_open("/tmp/vgpu-54321/web/region", &region), 0);
+	assert_int_equal(chown("/tmp/vgpu-54321/web/region", ALICE, ALICE), 0);
 	assert_int_equal(slot_claim(&region, &slot), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
 		pid_t victim = users_start(users[i], NULL, NULL);
@@ -285,6 +286,7 @@ static void doctor_looks_at_some_processes_of_a_users_slices(void **state)
 	assert_int_equal(process_identify(pid, &id), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
 		assert_int_equal(region_open("/tmp/vgpu-54321/web/region", &regions[i]), 0);
+		assert_int_equal(chown("/tmp/vgpu-54321/web/region", ALICE, ALICE), 0);
 		assert_int_equal(slot_claim(&regions[i], &slot), 0);
 		regions[i].file->own.slots[slot].pid = (uint32_t)pid;
 		regions[i].file->own.slots[slot].start_time = id.start_time;

@@ -382,7 +382,7 @@ static void prepare_makes_few_folders_of_nobodys(void **state)
 		AS "as $A sh -c 'cd /tmp; : >.s; i=0; while [ $i -lt 200 ]; do ln .s "
 		   "vgpu-$((4000000000 + i)); i=$((i + 1)); done; ln .s vgpu-1'; "
 		   "\"$VGPU\" prepare; find /tmp -maxdepth 1 -name 'vgpu-4*' -type d | wc -l; "
-		   "stat -c %%u /tmp/vgpu-1; rm -rf /tmp/.s /tmp/vgpu-* /tmp/.was-*");
+		   "stat -c %%u /tmp/vgpu-1; rm -rf /tmp/.s /tmp/vgpu-[0-9]* /tmp/.was-*");
 
 	assert_string_equal(said->err, "vgpu: 136 names /tmp/vgpu-UID of users whom this machine "
 				       "does not know stay taken: "

@@ -92,6 +92,17 @@ bool shared_is_held_alone(const struct region_shared *j, unsigned slot)
 	return true;
 }
 
+bool shared_has_holder(const struct region_file *file, unsigned slot)
+{
+	unsigned high = atomic_load(&file->own.shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
+		if (atomic_load(&file->own.shared[i].word) &&
+			atomic_load(&file->own.shared[i].holders[slot / 64]) >> (slot % 64) & 1)
+			return true;
+	return false;
+}
+
 /* A number for this boot of the kernel, 0 where it does not say. */
 static uint64_t read_boot(void)
 {

@@ -352,6 +352,27 @@ static void the_largest_of_the_slice_goes_and_no_other(void **state)
 	assert_int_equal(tenant_end(neighbour), 0);
 }
 
+static void what_a_process_shares_counts_for_who_goes(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t[2];
+
+	node->is_loud = true;
+	for (unsigned i = 0; i < 2; i++) {
+		t[i] = tenant_start(node, slice, "linked", OOM_KILLER, NULL);
+		expect(t[i], OK, "primary 0");
+		expect(t[i], OK, i ? "alloc a 300m" : "createx h 600m");
+	}
+	expect(t[0], OK, "export f h");
+	slice_change(slice, "1500m", NULL);
+	expect(t[1], OK, LINGER);
+	assert_int_equal(errors_with(node, "it ends itself"), 0);
+	tenant_tell(t[0], LINGER);
+	assert_int_equal(tenant_end(t[0]), SIGKILL);
+	assert_int_equal(tenant_end(t[1]), 0);
+}
+
 static void as_many_go_as_the_quota_asks_for(void **state)
 {
 	struct node *node = *state;
@@ -436,6 +457,7 @@ int main(void)
 		test_with_node(a_switch_that_is_neither_on_nor_off_is_off_and_said),
 		test_with_node(a_lowered_quota_kills_nobody_by_default),
 		test_with_node(the_largest_of_the_slice_goes_and_no_other),
+		test_with_node(what_a_process_shares_counts_for_who_goes),
 		test_with_node(as_many_go_as_the_quota_asks_for),
 		test_with_node(whoever_gives_back_in_time_stays),
 		test_with_node(what_a_pool_keeps_and_the_dead_held_is_had_back_first),

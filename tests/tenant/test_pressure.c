@@ -173,6 +173,56 @@ static void a_free_in_stream_order_waits_for_nobody_and_goes_with_the_stream(voi
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Each free looked at all of those before it, and from the first one for each. */
+static void many_frees_in_stream_order_behind_work_wait_for_nobody(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t before;
+
+	expect(t, OK, "stream s");
+	expect(t, OK, "stream z");
+	expect(t, OK, "hostwork s 1");
+	expect(t, OK, "sync");
+	before = slice_agreed(slice, 0);
+	expect(t, OK, "fill 64k 4000");
+	expect(t, OK, "hostwork s 2000");
+	expect(t, OK, "time dropasync s");
+	assert_true(tenant_number(t, "us") < 5 * QUICK_US);
+	expect(t, OK, "time streamsync z");
+	assert_true(tenant_number(t, "us") < QUICK_US);
+	expect(t, OK, "streamsync s");
+	assert_int_equal(slice_agreed(slice, 0), before);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* What waits in one stream is behind no other's work. */
+static void what_is_behind_long_work_keeps_no_other_stream_waiting(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t before;
+
+	expect(t, OK, "stream s");
+	expect(t, OK, "stream z");
+	expect(t, OK, "hostwork s 1");
+	expect(t, OK, "sync");
+	before = slice_agreed(slice, 0);
+	expect(t, OK, "fill 64k 100");
+	expect(t, OK, "alloc a 1g");
+	expect(t, OK, "alloc b 64m");
+	expect(t, OK, "hostwork s 2000");
+	expect(t, OK, "dropasync s");
+	expect(t, OK, "freeasync a z");
+	expect(t, OK, "freeasync b s");
+	/* a refusal would look for it, too */
+	expect(t, OK, "alloc c 1g");
+	expect(t, OK, "sync");
+	expect(t, OUT_OF_MEMORY, "alloc d 1g");
+	assert_int_equal(slice_agreed(slice, 0), before + 1 * GIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* Of a pool of the program's choice, on the stream of the thread. */
 static void every_form_of_an_allocation_in_stream_order_is_placed(void **state)
 {
@@ -447,6 +497,8 @@ int main(void)
 		test_with_node(an_unlimited_slice_gets_what_the_card_has),
 		test_with_node(a_quota_larger_than_the_card_is_shown),
 		test_with_node(a_free_in_stream_order_waits_for_nobody_and_goes_with_the_stream),
+		test_with_node(many_frees_in_stream_order_behind_work_wait_for_nobody),
+		test_with_node(what_is_behind_long_work_keeps_no_other_stream_waiting),
 		test_with_node(every_form_of_an_allocation_in_stream_order_is_placed),
 		test_with_node(what_a_stream_frees_is_had_back_before_a_refusal),
 		test_with_node(what_is_leaving_ends_with_its_context),

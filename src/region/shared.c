@@ -83,6 +83,11 @@ static bool has_holders(const struct region_shared *j)
 	return false;
 }
 
+bool shared_is_held_by(const struct region_shared *j, unsigned slot)
+{
+	return atomic_load(&j->holders[slot / 64]) >> (slot % 64) & 1;
+}
+
 bool shared_is_held_alone(const struct region_shared *j, unsigned slot)
 {
 	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
@@ -90,6 +95,17 @@ bool shared_is_held_alone(const struct region_shared *j, unsigned slot)
 			(i == slot / 64 ? UINT64_C(1) << (slot % 64) : 0))
 			return false;
 	return true;
+}
+
+bool shared_has_holder(const struct region_file *file, unsigned slot)
+{
+	unsigned high = atomic_load(&file->own.shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
+		if (atomic_load(&file->own.shared[i].word) &&
+			shared_is_held_by(&file->own.shared[i], slot))
+			return true;
+	return false;
 }
 
 /* A number for this boot of the kernel, 0 where it does not say. */

@@ -58,8 +58,13 @@ int shared_hold(
 /* The slot holds the shared allocation no more; the last one gives its charge back. */
 void shared_let_go(const struct region *region, unsigned slot, unsigned shared);
 
+bool shared_is_held_by(const struct region_shared *shared, unsigned slot);
+
 /* Whether no other slot holds it than this one, which does. */
 bool shared_is_held_alone(const struct region_shared *shared, unsigned slot);
+
+/* Whether the slot holds any shared allocation. */
+bool shared_has_holder(const struct region_file *file, unsigned slot);
 
 /* Whoever made the memory has let it go, so its key opens nothing any more. */
 void shared_retire(const struct region *region, unsigned shared);

@@ -102,9 +102,9 @@ static bool has_children(int fd, unsigned i)
 	return file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 && is_locked;
 }
 
-bool slot_is_left(int fd, unsigned i, const struct region_slot *slot)
+bool slot_is_left(int fd, unsigned i, const struct region_slot *slot, bool is_holder)
 {
-	bool holds = false;
+	bool holds = is_holder;
 
 	/* relaxed: a dead owner's words do not change */
 	for (unsigned d = 0; d < REGION_DEVICES; d++)
@@ -363,7 +363,7 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 		find_by_token(own) == SLOT_OWNER_GONE) {
 		if (may_linger(own, waited_ns))
 			r = -EAGAIN;
-		else if (slot_is_left(fd, i, own))
+		else if (slot_is_left(fd, i, own, shared_has_holder(region->file, i)))
 			charge_left(region, i);
 		else if ((r = clear_unless_evicting(region, fd, i)) == 0)
 			r = 1;

@@ -33,8 +33,11 @@ int slot_claim(struct region *region, unsigned *ret_slot) MUST_CHECK;
  */
 int slot_leave_to_children(struct region *region, unsigned slot) MUST_CHECK;
 
-/* Whether slot i, whose words are *slot, holds something that children of its owner may keep. */
-bool slot_is_left(int fd, unsigned i, const struct region_slot *slot);
+/*
+ * Whether slot i, whose words are *slot, holds something that children of its owner may keep. is_holder: it holds a shared
+ * allocation (shared.h), of which nothing is in its own words.
+ */
+bool slot_is_left(int fd, unsigned i, const struct region_slot *slot, bool is_holder);
 
 enum slot_owner {
 	SLOT_OWNER_GONE,

@@ -51,6 +51,9 @@ struct reader {
 	struct names names;
 	char shared_path[REGION_PATH_BYTES];
 	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
+	uint64_t holders[REGION_SLOTS /
+			 64]; /* a bit a slot that holds something shared; read when one is dead */
+	bool are_holders_read;
 	/*
 	 * What is shared on the device that is asked for, by the slot of the process that made it and holds it still;
 	 * at REGION_SLOTS what others hold.
@@ -131,9 +134,27 @@ static void end(struct reader *r)
 		cleanup_fd(&r->fd);
 }
 
+/* Once, as there may be as many dead as there are shared allocations. */
+static int read_holders(struct reader *r)
+{
+	struct region_shared j;
+
+	if (r->are_holders_read)
+		return 0;
+	for (unsigned i = 0; i < r->head.shared_high; i++) {
+		int e = read_at(r->fd, SHARED_AT(i), &j, sizeof(j));
+
+		if (e)
+			return e;
+		for (unsigned k = 0; j.word && k < REGION_SLOTS / 64; k++)
+			r->holders[k] |= j.holders[k];
+	}
+	r->are_holders_read = true;
+	return 0;
+}
+
 /* Reads slot i; *ret_is_live says whether its owner lives, or children of it that may keep what it held. */
-static int read_slot(
-	const struct reader *r, unsigned i, struct region_slot *ret_slot, bool *ret_is_live)
+static int read_slot(struct reader *r, unsigned i, struct region_slot *ret_slot, bool *ret_is_live)
 {
 	int e = read_at(r->fd, SLOT_AT(i), ret_slot, sizeof(*ret_slot));
 	enum slot_owner owner;
@@ -142,12 +163,15 @@ static int read_slot(
 	if (e || ret_slot->state != SLOT_LIVE)
 		return e;
 	e = slot_find_owner(r->fd, i, ret_slot, &owner);
+	if (!e && owner == SLOT_OWNER_GONE)
+		e = read_holders(r);
 	if (e)
 		return e;
 	*ret_is_live =
 		owner == SLOT_OWNER_UNKNOWN && r->lives
 			? r->lives(ret_slot->pid, ret_slot->pid_namespace, ret_slot->start_time)
-			: owner != SLOT_OWNER_GONE || slot_is_left(r->fd, i, ret_slot);
+			: owner != SLOT_OWNER_GONE || slot_is_left(r->fd, i, ret_slot,
+							      r->holders[i / 64] >> (i % 64) & 1);
 	return 0;
 }
 
@@ -353,7 +377,7 @@ static int read_host_pid(const struct reader *r, unsigned i, uint32_t *ret_pid)
 		ret_pid, sizeof(*ret_pid));
 }
 
-static int visit_slot(const struct reader *r, unsigned i, unsigned device, uint64_t shared_bytes,
+static int visit_slot(struct reader *r, unsigned i, unsigned device, uint64_t shared_bytes,
 	snapshot_visit_fn *visit, void *argument)
 {
 	struct snapshot_member member = {.pid = 0};

@@ -60,6 +60,7 @@ CASES = {
     "a_child_of_fork_does_not_keep_its_parents_slot_alive": FORK,
     "the_mapping_is_not_inherited_by_fork": FORK,
     "what_is_left_to_children_is_given_back_with_the_last_of_them": REAPER,
+    "what_is_shared_is_left_to_children_too": REAPER,
     "an_owner_that_lingers_is_waited_for_once_and_then_left_alone": STAT,
     "a_name_full_of_brackets_and_spaces_misleads_nobody": STAT,
     "what_cannot_be_copied_is_refused": COPY,

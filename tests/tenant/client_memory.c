@@ -71,6 +71,17 @@ static int run_frompool(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
+/* dropasync [STREAM]: frees all blocks of `fill` in stream order. */
+static int run_dropasync(struct client *c, char **word, unsigned count)
+{
+	CUstream stream = client_stream(c, word, count, 1);
+	CUresult r = CUDA_SUCCESS;
+
+	while (c->filled_count > 0 && r == CUDA_SUCCESS)
+		r = c->cu.cuMemFreeAsync(c->filled[--c->filled_count], stream);
+	return (int)r;
+}
+
 static int run_freeasync(struct client *c, char **word, unsigned count)
 {
 	return (int)c->cu.cuMemFreeAsync(client_get(c, word[1]), client_stream(c, word, count, 2));
@@ -436,6 +447,7 @@ const struct client_command client_memory_commands[] = {
 	{"fillpitch", 2, run_fillpitch, "WIDTH HEIGHT"},
 	{"fillmanaged", 2, run_fillmanaged, "SIZE MOST"},
 	{"drop", 0, run_drop, "[EVERY]"},
+	{"dropasync", 0, run_dropasync, "[STREAM]"},
 	{"stream", 1, run_stream, "NAME"},
 	{"endstream", 1, run_endstream, "NAME"},
 	{"streamsync", 0, run_streamsync, "[STREAM]"},

@@ -173,6 +173,56 @@ static void a_free_in_stream_order_waits_for_nobody_and_goes_with_the_stream(voi
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Each free looked at all of those before it, and from the first one for each. */
+static void many_frees_in_stream_order_behind_work_wait_for_nobody(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t before;
+
+	expect(t, OK, "stream s");
+	expect(t, OK, "stream z");
+	expect(t, OK, "hostwork s 1");
+	expect(t, OK, "sync");
+	before = slice_agreed(slice, 0);
+	expect(t, OK, "fill 64k 4000");
+	expect(t, OK, "hostwork s 2000");
+	expect(t, OK, "time dropasync s");
+	assert_true(tenant_number(t, "us") < 5 * QUICK_US);
+	expect(t, OK, "time streamsync z");
+	assert_true(tenant_number(t, "us") < QUICK_US);
+	expect(t, OK, "streamsync s");
+	assert_int_equal(slice_agreed(slice, 0), before);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* What waits in one stream is behind no other's work. */
+static void what_is_behind_long_work_keeps_no_other_stream_waiting(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t before;
+
+	expect(t, OK, "stream s");
+	expect(t, OK, "stream z");
+	expect(t, OK, "hostwork s 1");
+	expect(t, OK, "sync");
+	before = slice_agreed(slice, 0);
+	expect(t, OK, "fill 64k 100");
+	expect(t, OK, "alloc a 1g");
+	expect(t, OK, "alloc b 64m");
+	expect(t, OK, "hostwork s 2000");
+	expect(t, OK, "dropasync s");
+	expect(t, OK, "freeasync a z");
+	expect(t, OK, "freeasync b s");
+	/* a refusal would look for it, too */
+	expect(t, OK, "alloc c 1g");
+	expect(t, OK, "sync");
+	expect(t, OUT_OF_MEMORY, "alloc d 1g");
+	assert_int_equal(slice_agreed(slice, 0), before + 1 * GIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* Of a pool of the program's choice, on the stream of the thread. */
 static void every_form_of_an_allocation_in_stream_order_is_placed(void **state)
 {
@@ -352,6 +402,27 @@ static void the_largest_of_the_slice_goes_and_no_other(void **state)
 	assert_int_equal(tenant_end(neighbour), 0);
 }
 
+static void what_a_process_shares_counts_for_who_goes(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t[2];
+
+	node->is_loud = true;
+	for (unsigned i = 0; i < 2; i++) {
+		t[i] = tenant_start(node, slice, "linked", OOM_KILLER, NULL);
+		expect(t[i], OK, "primary 0");
+		expect(t[i], OK, i ? "alloc a 300m" : "createx h 600m");
+	}
+	expect(t[0], OK, "export f h");
+	slice_change(slice, "1500m", NULL);
+	expect(t[1], OK, LINGER);
+	assert_int_equal(errors_with(node, "it ends itself"), 0);
+	tenant_tell(t[0], LINGER);
+	assert_int_equal(tenant_end(t[0]), SIGKILL);
+	assert_int_equal(tenant_end(t[1]), 0);
+}
+
 static void as_many_go_as_the_quota_asks_for(void **state)
 {
 	struct node *node = *state;
@@ -426,6 +497,8 @@ int main(void)
 		test_with_node(an_unlimited_slice_gets_what_the_card_has),
 		test_with_node(a_quota_larger_than_the_card_is_shown),
 		test_with_node(a_free_in_stream_order_waits_for_nobody_and_goes_with_the_stream),
+		test_with_node(many_frees_in_stream_order_behind_work_wait_for_nobody),
+		test_with_node(what_is_behind_long_work_keeps_no_other_stream_waiting),
 		test_with_node(every_form_of_an_allocation_in_stream_order_is_placed),
 		test_with_node(what_a_stream_frees_is_had_back_before_a_refusal),
 		test_with_node(what_is_leaving_ends_with_its_context),
@@ -436,6 +509,7 @@ int main(void)
 		test_with_node(a_switch_that_is_neither_on_nor_off_is_off_and_said),
 		test_with_node(a_lowered_quota_kills_nobody_by_default),
 		test_with_node(the_largest_of_the_slice_goes_and_no_other),
+		test_with_node(what_a_process_shares_counts_for_who_goes),
 		test_with_node(as_many_go_as_the_quota_asks_for),
 		test_with_node(whoever_gives_back_in_time_stays),
 		test_with_node(what_a_pool_keeps_and_the_dead_held_is_had_back_first),

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "region/ledger.h"
 #include "region/process.h"
+#include "region/shared.h"
+#include "region/snapshot.h"
 #include "tests/unit/claimer.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
@@ -166,20 +168,24 @@ static int wait_for_the_end(int fd, void *argument)
 	return 0;
 }
 
-/* Claims, forks, says the child's PID, and waits for its own end. */
-static int claim_and_fork_as(int fd, const char *path, bool is_left)
+/* Claims, forks, says the child's PID, and waits for its own end. So many of its 10 units become a shared allocation. */
+static int claim_and_fork_as(int fd, const char *path, bool is_left, unsigned shared_units)
 {
 	struct region region = REGION_NULL;
+	struct shared_memory memory = {.units = shared_units, .key = 1, .fd = -1};
 	struct child heir;
-	unsigned slot;
+	unsigned slot, shared;
 
 	if (region_open(path, &region) != 0 || slot_claim(&region, &slot) != 0)
 		return 1;
 	if (is_left && slot_leave_to_children(&region, slot) != 0)
 		return 3;
-	region_drop_fd(&region);
 	if (ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
 		return 2;
+	memory.slot = slot;
+	if (shared_units && shared_make(&region, &memory, &shared) != 0)
+		return 4;
+	region_drop_fd(&region);
 	heir = child_start(wait_for_the_end, NULL);
 	child_hear(heir.fd);
 	child_say(fd, (uint64_t)heir.pid);
@@ -189,12 +195,17 @@ static int claim_and_fork_as(int fd, const char *path, bool is_left)
 
 static int claim_and_fork(int fd, void *argument)
 {
-	return claim_and_fork_as(fd, argument, false);
+	return claim_and_fork_as(fd, argument, false, 0);
 }
 
 static int claim_and_leave(int fd, void *argument)
 {
-	return claim_and_fork_as(fd, argument, true);
+	return claim_and_fork_as(fd, argument, true, 0);
+}
+
+static int claim_share_and_leave(int fd, void *argument)
+{
+	return claim_and_fork_as(fd, argument, true, 10);
 }
 
 struct family {
@@ -254,19 +265,34 @@ static void a_child_of_fork_does_not_keep_its_parents_slot_alive(void **state)
 	region_close(&f.region);
 }
 
-static void what_is_left_to_children_is_given_back_with_the_last_of_them(void **state)
+static void assert_left_until_the_last_child_ends(const struct scratch *s, child_fn *parent)
 {
-	struct family f = start_family(*state, claim_and_leave);
+	static struct snapshot snapshot;
+	struct family f = start_family(s, parent);
 	unsigned slot;
 
 	kill_parent(&f);
+	assert_int_equal(snapshot_read(s->file, &snapshot), 0);
+	assert_int_equal(snapshot.process_count, 1);
 	assert_int_equal(reap(&f.region), 0);
 	assert_int_equal(ledger_used_units(f.region.file, 0), 10);
 	assert_int_equal(slot_claim(&f.region, &slot), 0);
 	assert_int_equal(slot, 1);
 	kill_heir(&f);
-	assert_given_back(&f.region);
+	assert_int_equal(reap(&f.region), 1);
+	shared_sweep(&f.region, slot);
+	assert_free(&f.region);
 	region_close(&f.region);
+}
+
+static void what_is_left_to_children_is_given_back_with_the_last_of_them(void **state)
+{
+	assert_left_until_the_last_child_ends(*state, claim_and_leave);
+}
+
+static void what_is_shared_is_left_to_children_too(void **state)
+{
+	assert_left_until_the_last_child_ends(*state, claim_share_and_leave);
 }
 
 /* Becomes the first process of a new PID namespace's child, and claims there. */
@@ -407,6 +433,7 @@ int main(void)
 		SCRATCH_TEST(a_stopped_owner_is_alive),
 		FAMILY_TEST(a_child_of_fork_does_not_keep_its_parents_slot_alive),
 		FAMILY_TEST(what_is_left_to_children_is_given_back_with_the_last_of_them),
+		FAMILY_TEST(what_is_shared_is_left_to_children_too),
 		SCRATCH_TEST(processes_of_several_pid_namespaces_share_a_region),
 		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
 		SCRATCH_TEST(a_slot_that_a_dead_claimer_left_half_made_is_taken_clean),

@@ -185,6 +185,8 @@ static void leave_shelf(const struct array_taken *taken)
 		units = change_shelf(life, device, 0, -1);
 	if (units)
 		charge_give_back(device, (uint64_t)units * REGION_UNIT_BYTES, CHARGE_ARRAY);
+	else
+		reconcile_look_for_less(device);
 }
 
 void arrays_destroy_end(const struct array_taken *taken, bool is_destroyed)

@@ -14,8 +14,24 @@
 
 static struct lock list_lock; /* held for the list alone, never while the driver is asked */
 static struct deferred_free *list;
+static struct deferred_free **list_end = &list;
 static _Atomic uint32_t count; /* of those in the list, and those taken out to be given back */
 static _Atomic uint64_t last_round;
+
+/* So many streams of which the oldest one waits are remembered, and what waits behind it is not asked for. */
+#define WALK_STREAMS 16
+#define SOME	     8
+
+/* One collection. */
+struct walk {
+	uint64_t round;
+	size_t left; /* so many are looked at */
+	unsigned count;
+	struct {
+		CUcontext context;
+		CUstream stream;
+	} waiting[WALK_STREAMS];
+};
 
 /* The event, recorded on the stream; its context is current. */
 static CUresult record(struct deferred_free *d, CUstream stream)
@@ -38,6 +54,7 @@ CUresult deferred_free_mark(struct deferred_free *d, CUstream stream)
 	CUresult r;
 
 	d->event = NULL;
+	d->stream = stream;
 	d->context = contexts_of_stream(stream);
 	d->life = contexts_life_of(d->context);
 	if (!cuda.cuEventCreate || !cuda.cuEventRecord || !cuda.cuEventQuery ||
@@ -56,8 +73,20 @@ static void put_in(struct deferred_free *d)
 	LOCK_SCOPE(&list_lock);
 
 	FAULT("deferred free: locked");
-	d->next = list;
-	list = d;
+	d->next = NULL;
+	d->at = list_end;
+	*list_end = d;
+	list_end = &d->next;
+}
+
+/* Under the lock. */
+static void take_out(struct deferred_free *d)
+{
+	*d->at = d->next;
+	if (d->next)
+		d->next->at = d->at;
+	else
+		list_end = d->at;
 }
 
 void deferred_free_add(struct deferred_free *d)
@@ -66,37 +95,75 @@ void deferred_free_add(struct deferred_free *d)
 	put_in(d);
 }
 
-/* The next one that this round has not looked at. It stays in the list, where the end of a context finds it. */
-static struct deferred_free *begin_poll(uint64_t round)
+/* A handle that is a stream, and not the word for the default one of whichever thread. */
+static bool is_of_one_stream(const struct deferred_free *d)
 {
-	LOCK_SCOPE(&list_lock);
-	struct deferred_free *d = list;
-
-	while (d && (d->is_polled || d->round >= round))
-		d = d->next;
-	if (d) {
-		d->round = round;
-		d->is_polled = true;
-	}
-	return d;
+	return d->context && d->stream && d->stream != CU_STREAM_LEGACY &&
+	       d->stream != CU_STREAM_PER_THREAD;
 }
 
-/* Whether it can be given back: it is out of the list then. */
-static bool end_poll(struct deferred_free *d, bool is_passed)
+/* Whether one that came before it waits in the same stream. */
+static bool is_behind(const struct walk *w, const struct deferred_free *d)
+{
+	for (unsigned i = 0; i < w->count; i++)
+		if (w->waiting[i].stream == d->stream && w->waiting[i].context == d->context)
+			return !d->is_passed && !d->is_gone && is_of_one_stream(d);
+	return false;
+}
+
+static void remember(struct walk *w, const struct deferred_free *d)
+{
+	if (!is_of_one_stream(d) || w->count == WALK_STREAMS)
+		return;
+	w->waiting[w->count].context = d->context;
+	w->waiting[w->count++].stream = d->stream;
+}
+
+/*
+ * From this one on, the next one that this round has not looked at. It stays in the list, where the end of a context finds it, and
+ * nobody else takes it out. Under the lock.
+ */
+static struct deferred_free *find(struct walk *w, struct deferred_free *d)
+{
+	for (; d && w->left > 0; d = d->next) {
+		w->left--;
+		if (d->is_polled || d->round >= w->round)
+			continue;
+		d->round = w->round;
+		if (is_behind(w, d))
+			continue;
+		d->is_polled = true;
+		return d;
+	}
+	return NULL;
+}
+
+static struct deferred_free *begin_polls(struct walk *w)
 {
 	LOCK_SCOPE(&list_lock);
-	struct deferred_free **at = &list;
+
+	return find(w, list);
+}
+
+/* Returns the next one, too. *ret_is_over: it can be given back, and is out of the list then. */
+static struct deferred_free *end_poll(
+	struct walk *w, struct deferred_free *d, bool is_passed, bool *ret_is_over)
+{
+	LOCK_SCOPE(&list_lock);
+	struct deferred_free *next;
 
 	d->is_polled = false;
 	d->is_passed |= is_passed;
-	if (!d->is_passed && !d->is_gone)
-		return false;
-	while (*at != d)
-		at = &(*at)->next;
-	*at = d->next;
-	if (!d->context)
-		d->event = NULL;
-	return true;
+	*ret_is_over = d->is_passed || d->is_gone;
+	if (!*ret_is_over)
+		remember(w, d);
+	next = find(w, d->next);
+	if (*ret_is_over) {
+		take_out(d);
+		if (!d->context)
+			d->event = NULL;
+	}
+	return next;
 }
 
 /* A stream of the program that is captured must not notice our question. */
@@ -112,25 +179,31 @@ static bool has_passed(CUevent event)
 	return has_passed;
 }
 
-/* Gives back what can be. */
-static void collect(void)
+static void give_back(struct deferred_free *d)
 {
-	uint64_t round = atomic_fetch_add(&last_round, 1) + 1;
-	struct deferred_free *d;
+	if (d->event) {
+		cuda.cuEventDestroy_v2(d->event);
+		d->event = NULL;
+	}
+	if (d->give_back(d, d->is_gone))
+		atomic_fetch_sub(&count, 1);
+	else
+		put_in(d);
+}
 
-	while ((d = begin_poll(round))) {
+/* Gives back what can be, of so many. */
+static void collect(size_t most)
+{
+	struct walk w = {.round = atomic_fetch_add(&last_round, 1) + 1, .left = most};
+	struct deferred_free *d = begin_polls(&w), *next;
+	bool is_over;
+
+	for (; d; d = next) {
 		bool is_asked = d->event && !d->is_passed && !d->is_gone;
 
-		if (!end_poll(d, is_asked && has_passed(d->event)))
-			continue;
-		if (d->event) {
-			cuda.cuEventDestroy_v2(d->event);
-			d->event = NULL;
-		}
-		if (d->give_back(d, d->is_gone))
-			atomic_fetch_sub(&count, 1);
-		else
-			put_in(d);
+		next = end_poll(&w, d, is_asked && has_passed(d->event), &is_over);
+		if (is_over)
+			give_back(d);
 	}
 }
 
@@ -151,7 +224,13 @@ static void mark_ended(uint64_t life)
 void deferred_free_collect(void)
 {
 	if (UNLIKELY(deferred_free_is_any()))
-		collect();
+		collect(SIZE_MAX);
+}
+
+void deferred_free_collect_some(void)
+{
+	if (UNLIKELY(deferred_free_is_any()))
+		collect(SOME);
 }
 
 void deferred_free_collect_all(struct device *device)
@@ -166,7 +245,7 @@ void deferred_free_life_ended(struct device *device, uint64_t life)
 	if (!life || !deferred_free_is_any())
 		return;
 	mark_ended(life);
-	collect();
+	collect(SIZE_MAX);
 }
 
 bool deferred_free_is_any(void)
@@ -180,6 +259,7 @@ void deferred_free_reset_after_fork(void)
 	/* What waited is the parent's, and so is the memory of the list. */
 	list_lock = (struct lock)LOCK_INIT;
 	list = NULL;
+	list_end = &list;
 	atomic_store(&count, 0);
 }
 
@@ -235,6 +315,6 @@ CUresult deferred_free_allocation(
 		log_warn("no event for what is freed, so it stays charged with its context");
 	deferred_free_add(&f->deferred);
 	if (call)
-		deferred_free_collect();
+		deferred_free_collect_some();
 	return r;
 }

@@ -2,7 +2,7 @@
 /*
  * What is given back when a stream has got there.
  *
- * It waits in one list with an event of ours in the stream, and goes when a synchronization, or a call that
+ * It waits in one list, in order of coming, with an event of ours in the stream, and goes when a synchronization, or a call that
  * is about to be refused, finds that the stream has passed the event. Nobody waits for it, and until then it
  * stays charged, as what a pool keeps does.
  */
@@ -13,7 +13,9 @@
 /* The first member of what waits. What is in the list is changed under its lock. */
 struct deferred_free {
 	struct deferred_free *next;
-	CUcontext context;    /* the stream's; NULL: it has ended */
+	struct deferred_free **at; /* what points to it */
+	CUcontext context;	   /* the stream's; NULL: it has ended */
+	CUstream stream;
 	uint64_t life;	      /* that context's */
 	uint64_t memory_life; /* of the context that the memory itself ends with; 0: of none */
 	CUevent event;	      /* NULL: only the context's end tells */
@@ -37,8 +39,12 @@ void deferred_free_add(struct deferred_free *d);
 CUresult deferred_free_allocation(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call);
 
-/* Gives back what streams have passed. Costs one load where nothing waits. */
+/*
+ * Gives back what streams have passed. Costs one load where nothing waits. The second looks at the first few alone: for calls of
+ * which a program makes as many as there are that wait.
+ */
 void deferred_free_collect(void);
+void deferred_free_collect_some(void);
 
 /* Whether anything waits. */
 bool deferred_free_is_any(void);

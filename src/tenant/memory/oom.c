@@ -2,7 +2,7 @@
 /*
  * The one place where a process of a slice is ended: by itself, and because the slice's owner asked
  * for it. Every process decides for itself by the same books, so at most one finds that it is the
- * one: who holds most, and of equals whose slot is lowest.
+ * one: who holds most, and of equals whose slot is lowest. What several hold counts for each of them.
  */
 #define LOG_TOPIC LOG_LEDGER
 #include "tenant/memory/oom.h"
@@ -16,6 +16,7 @@
 #include "base/scratch.h"
 #include "policy/pressure.h"
 #include "region/ledger.h"
+#include "region/shared.h"
 #include "tenant/memory/charge.h"
 #include "tenant/slice/quota.h"
 
@@ -40,6 +41,29 @@ static enum pressure_verdict look(struct device *d)
 	return verdict;
 }
 
+/* Books that were tampered with may say more than a word has room for. */
+static uint32_t add(uint32_t units, uint64_t more)
+{
+	return more < UINT32_MAX - units ? units + (uint32_t)more : UINT32_MAX;
+}
+
+static void add_shared(const struct device *d, uint32_t *held, unsigned count)
+{
+	const struct region_own *own = &state.region.file->own;
+	unsigned high = atomic_load(&own->shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++) {
+		const struct region_shared *shared = &own->shared[i];
+		uint64_t word = atomic_load(&shared->word);
+
+		if (!word || ledger_shared_device(word) != d->entry)
+			continue;
+		for (unsigned slot = 0; slot < count; slot++)
+			if (shared_is_held_by(shared, slot))
+				held[slot] = add(held[slot], ledger_shared_units(word));
+	}
+}
+
 /* Without memory for the figures nobody is ended at this look. */
 static bool holds_most(const struct device *d)
 {
@@ -53,6 +77,7 @@ static bool holds_most(const struct device *d)
 		count = REGION_SLOTS;
 	for (unsigned i = 0; i < count; i++)
 		held[i] = ledger_held_units(state.region.file, i, d->entry);
+	add_shared(d, held, count);
 	return pressure_largest(held, count) == (int)state.slot;
 }
 

@@ -617,6 +617,14 @@ void reconcile_look_again(const struct device *device)
 	owe(&accounts[device->ordinal]);
 }
 
+void reconcile_look_for_less(const struct device *device)
+{
+	struct account *t = &accounts[device->ordinal];
+
+	if (t->unattributed_bytes)
+		owe(t);
+}
+
 void reconcile_look_for_more(const struct device *device)
 {
 	struct account *t = &accounts[device->ordinal];

@@ -116,6 +116,9 @@ bool reconcile_chunk_is_gone(
 /* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
 
+/* Something is gone that may have been charged as unattributed. */
+void reconcile_look_for_less(const struct device *device);
+
 /* What a call took may be in no books: for that the process begins NVML, too. */
 void reconcile_look_for_more(const struct device *device);
 

@@ -242,10 +242,9 @@ static void finish_wait(
 	if (!s && !wait->is_all)
 		s = streams_recent_if_done(m);
 	if (s)
-		stream_state_note_waited(s, wait->since_ns, now_ns);
-	for (unsigned i = 0; wait->is_all && i < m->streams.high; i++)
-		if (m->streams.at[i].context == context)
-			stream_state_note_waited(&m->streams.at[i], wait->since_ns, now_ns);
+		stream_state_note_waited(s, true, wait->since_ns, now_ns);
+	if (wait->is_all)
+		streams_waited(m, context, wait->since_ns, now_ns);
 	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	turns_idle(m, now_ns);
 }

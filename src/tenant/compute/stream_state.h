@@ -124,8 +124,12 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
  */
 void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns);
 
-/* A wait that began at since_ns has ended, and the stream is idle. */
-void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns);
+/*
+ * A call that may have waited since since_ns has ended. It has where the stream is idle, which the driver is asked where it
+ * can_be_asked by this thread; else the open batch stays estimated, and doubted.
+ */
+void stream_state_note_waited(
+	struct stream_state *s, bool can_be_asked, uint64_t since_ns, uint64_t now_ns);
 
 /* Charges the closed batches that are done. */
 void stream_state_collect(struct stream_state *s, uint64_t now_ns);

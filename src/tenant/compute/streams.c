@@ -470,6 +470,12 @@ static bool is_in(const struct stream_state *s, CUcontext context)
 	return s->is_used && s->has_stream && s->context == context;
 }
 
+/* Another thread's own stream cannot be from here. */
+static bool can_be_asked(const struct stream_state *s)
+{
+	return !s->thread || s->thread == &recent;
+}
+
 static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
 {
 	unsigned count = 0;
@@ -481,8 +487,7 @@ static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
 
 		if (!s->is_open || !is_in(s, context))
 			continue;
-		/* Another thread's own stream cannot be asked from here. */
-		if (s->thread && s->thread != &recent)
+		if (!can_be_asked(s))
 			s->is_awaited = true;
 		else if (!capture_is_on(s->stream))
 			stream_state_note_wait(s, count > 1, now_ns);
@@ -498,6 +503,16 @@ void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
 		wait_begins_in(m, context, now_ns);
 	else if (!is_all && s && !capture_is_on(s->stream))
 		stream_state_note_wait(s, false, now_ns);
+}
+
+void streams_waited(struct meter *m, CUcontext context, uint64_t since_ns, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->context == context)
+			stream_state_note_waited(s, can_be_asked(s), since_ns, now_ns);
+	}
 }
 
 /* Its stream is told apart no more, and its work goes on: an event tells when that ends. */

@@ -125,6 +125,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			/* Of none: it is late for whichever there is then. */
 			ret_pass->batch = stream_state_batch(s) - (admitted == METER_WITHOUT);
 			s->users += ret_pass->is_full;
+			stream_state_let_in(s);
 			streams_leave(s);
 		}
 	}
@@ -158,6 +159,7 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 		errno = saved_errno;
 		return;
 	}
+	stream_state_came_back(s);
 	is_late = stream_state_batch(s) != pass->batch;
 	if (LIKELY(!pass->is_full && !is_late))
 		return;

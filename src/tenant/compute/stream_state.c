@@ -444,6 +444,11 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
 {
 	if (!s->is_used || !s->is_open || s->is_shared)
 		return;
+	if (stream_state_has_calls(s)) {
+		s->is_awaited = false;
+		stream_state_close(s);
+		return;
+	}
 	s->is_awaited = now_ns <= s->last_ns + BLOCKED_NS || !stream_state_is_done(s);
 	if (s->is_awaited && (must_measure || s->batch->expected_ns >= WORTH_AN_EVENT_NS))
 		stream_state_close(s);

@@ -488,7 +488,7 @@ static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
 		if (!s->is_open || !is_in(s, context))
 			continue;
 		if (!can_be_asked(s))
-			s->is_awaited = true;
+			s->is_awaited = !stream_state_has_calls(s);
 		else if (!capture_is_on(s->stream))
 			stream_state_note_wait(s, count > 1, now_ns);
 	}

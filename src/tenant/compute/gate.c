@@ -125,6 +125,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			/* Of none: it is late for whichever there is then. */
 			ret_pass->batch = stream_state_batch(s) - (admitted == METER_WITHOUT);
 			s->users += ret_pass->is_full;
+			stream_state_let_in(s);
 			streams_leave(s);
 		}
 	}
@@ -158,6 +159,7 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 		errno = saved_errno;
 		return;
 	}
+	stream_state_came_back(s);
 	is_late = stream_state_batch(s) != pass->batch;
 	if (LIKELY(!pass->is_full && !is_late))
 		return;
@@ -242,10 +244,9 @@ static void finish_wait(
 	if (!s && !wait->is_all)
 		s = streams_recent_if_done(m);
 	if (s)
-		stream_state_note_waited(s, wait->since_ns, now_ns);
-	for (unsigned i = 0; wait->is_all && i < m->streams.high; i++)
-		if (m->streams.at[i].context == context)
-			stream_state_note_waited(&m->streams.at[i], wait->since_ns, now_ns);
+		stream_state_note_waited(s, true, wait->since_ns, now_ns);
+	if (wait->is_all)
+		streams_waited(m, context, wait->since_ns, now_ns);
 	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	turns_idle(m, now_ns);
 }

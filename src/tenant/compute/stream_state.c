@@ -444,6 +444,11 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
 {
 	if (!s->is_used || !s->is_open || s->is_shared)
 		return;
+	if (stream_state_has_calls(s)) {
+		s->is_awaited = false;
+		stream_state_close(s);
+		return;
+	}
 	s->is_awaited = now_ns <= s->last_ns + BLOCKED_NS || !stream_state_is_done(s);
 	if (s->is_awaited && (must_measure || s->batch->expected_ns >= WORTH_AN_EVENT_NS))
 		stream_state_close(s);
@@ -455,9 +460,18 @@ static uint64_t begin_ns_of_open(const struct stream_state *s)
 	return s->batch->paid_ns > s->begun_ns ? s->batch->paid_ns : s->begun_ns;
 }
 
-void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
+/* A call may return at once, as one that copies nothing does: that it returned says nothing of the stream. */
+static bool has_waited(const struct stream_state *s, bool can_be_asked)
 {
-	if (!s->is_used || s->is_shared)
+	if (!s->is_used || s->is_shared || s->pending)
+		return false;
+	return !s->is_open || !can_be_asked || stream_state_is_done(s);
+}
+
+void stream_state_note_waited(
+	struct stream_state *s, bool can_be_asked, uint64_t since_ns, uint64_t now_ns)
+{
+	if (!has_waited(s, can_be_asked))
 		return;
 	if (s->drained_ns > now_ns)
 		s->drained_ns = now_ns;

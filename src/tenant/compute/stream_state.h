@@ -51,6 +51,8 @@ struct batch {
 struct stream_state {
 	/* Counts the ends of batches, of all streams that it was for. Read without the lock, so never cleared. */
 	_Atomic uint32_t batch_count;
+	/* Calls that were let in and have not come back: their work may not have reached the driver. Likewise never cleared. */
+	_Atomic uint32_t calls;
 	struct meter *meter;
 	struct batch *batch;	 /* the open one, behind the closed ones */
 	unsigned first, pending; /* closed ones that are not collected yet */
@@ -82,6 +84,26 @@ static inline uint32_t stream_state_batch(const struct stream_state *s)
 {
 	/* relaxed: the count is written with the lock; one that is seen too old is that of a batch that is about to end */
 	return atomic_load_explicit(&s->batch_count, memory_order_relaxed);
+}
+
+/* With the lock: a call may give its work. */
+static inline void stream_state_let_in(struct stream_state *s)
+{
+	/* relaxed: a wait looks with the lock */
+	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
+}
+
+/* It has come back, also without the lock. */
+static inline void stream_state_came_back(struct stream_state *s)
+{
+	/* release: who sees it waits for the work that the call gave */
+	atomic_fetch_sub_explicit(&s->calls, 1, memory_order_release);
+}
+
+/* Whether the open batch may hold work that has not reached the driver: no wait tells when that ends. */
+static inline bool stream_state_has_calls(const struct stream_state *s)
+{
+	return atomic_load_explicit(&s->calls, memory_order_acquire) != 0;
 }
 
 /* Whether its stream is empty: asks the driver. */
@@ -120,12 +142,17 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
 
 /*
  * The program is about to wait. If the stream is idle already, nothing tells when it became so: the wait is as good as a
- * pause. Else the open batch is closed where it is long, or must_measure: others may end later than this stream.
+ * pause. Else the open batch is closed where it is long, or must_measure: others may end later than this stream. So it is where a
+ * call has not come back, whose work is late for the batch then, and measured by itself.
  */
 void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns);
 
-/* A wait that began at since_ns has ended, and the stream is idle. */
-void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns);
+/*
+ * A call that may have waited since since_ns has ended. It has where the stream is idle, which the driver is asked where it
+ * can_be_asked by this thread; else the open batch stays estimated, and doubted.
+ */
+void stream_state_note_waited(
+	struct stream_state *s, bool can_be_asked, uint64_t since_ns, uint64_t now_ns);
 
 /* Charges the closed batches that are done. */
 void stream_state_collect(struct stream_state *s, uint64_t now_ns);

@@ -470,25 +470,27 @@ static bool is_in(const struct stream_state *s, CUcontext context)
 	return s->is_used && s->has_stream && s->context == context;
 }
 
+/* Another thread's own stream cannot be from here. */
+static bool can_be_asked(const struct stream_state *s)
+{
+	return !s->thread || s->thread == &recent;
+}
+
 static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
 {
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < m->streams.high; i++)
-		count += m->streams.at[i].is_open && is_in(&m->streams.at[i], context);
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
 		if (!s->is_open || !is_in(s, context))
 			continue;
-		/* Another thread's own stream cannot be asked from here. */
-		if (s->thread && s->thread != &recent)
-			s->is_awaited = true;
+		if (!can_be_asked(s))
+			s->is_awaited = !stream_state_has_calls(s);
 		else if (!capture_is_on(s->stream))
-			stream_state_note_wait(s, count > 1, now_ns);
+			stream_state_note_wait(s, true, now_ns);
 	}
 }
 
+/* What is waited for may end later than the streams' work: a copy that is in no batch, another stream, a host function. */
 void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
 {
 	struct stream_state *s = recent_of(m);
@@ -497,7 +499,17 @@ void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
 	if (is_all && cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		wait_begins_in(m, context, now_ns);
 	else if (!is_all && s && !capture_is_on(s->stream))
-		stream_state_note_wait(s, false, now_ns);
+		stream_state_note_wait(s, true, now_ns);
+}
+
+void streams_waited(struct meter *m, CUcontext context, uint64_t since_ns, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->context == context)
+			stream_state_note_waited(s, can_be_asked(s), since_ns, now_ns);
+	}
 }
 
 /* Its stream is told apart no more, and its work goes on: an event tells when that ends. */

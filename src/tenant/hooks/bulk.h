@@ -19,7 +19,8 @@
 enum bulk {
 	BULK_NOTHING,
 	BULK_ENGINE, /* what an engine of its own does: told, and not metered */
-	BULK_FETCH, /* the same, and the call returns when it is done, and all that the stream had before */
+	/* the same, and the call returns when it is done, and all that the stream had before; of no bytes it need not wait */
+	BULK_FETCH,
 	BULK_COPY,
 	BULK_COPY_SHAPED, /* of rows and layers, or of arrays */
 	BULK_COPY_PEER,	  /* between devices */
@@ -81,7 +82,7 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 			return real args;                       \
 		kind_ = (kind);                                 \
 		pass_ = bulk_begin(kind_, stream, bytes);       \
-		if (kind_ == BULK_FETCH)                        \
+		if (kind_ == BULK_FETCH && (bytes) > 0)         \
 			gate_wait_begin(stream, false, &wait_); \
 		r_ = real args;                                 \
 		gate_wait_end(&wait_, r_);                      \

@@ -227,7 +227,8 @@ void deferred_free_collect(void)
 		collect(SIZE_MAX);
 }
 
-void deferred_free_collect_some(void)
+/* Looks at the first few alone: for calls of which a program makes as many as there are that wait. */
+static void collect_some(void)
 {
 	if (UNLIKELY(deferred_free_is_any()))
 		collect(SOME);
@@ -315,6 +316,6 @@ CUresult deferred_free_allocation(
 		log_warn("no event for what is freed, so it stays charged with its context");
 	deferred_free_add(&f->deferred);
 	if (call)
-		deferred_free_collect_some();
+		collect_some();
 	return r;
 }

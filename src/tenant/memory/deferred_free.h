@@ -39,12 +39,8 @@ void deferred_free_add(struct deferred_free *d);
 CUresult deferred_free_allocation(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call);
 
-/*
- * Gives back what streams have passed. Costs one load where nothing waits. The second looks at the first few alone: for calls of
- * which a program makes as many as there are that wait.
- */
+/* Gives back what streams have passed. Costs one load where nothing waits. */
 void deferred_free_collect(void);
-void deferred_free_collect_some(void);
 
 /* Whether anything waits. */
 bool deferred_free_is_any(void);

@@ -80,7 +80,7 @@ bool descriptors_create_kept(uint64_t bytes, int *ret_fd)
 	return create(bytes, ret_fd, &handle) && cuMemRelease(handle) == CUDA_SUCCESS;
 }
 
-static void send_descriptor(int fd)
+void descriptors_send(int socket, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
 	struct iovec data = {&byte, 1};
@@ -94,11 +94,10 @@ static void send_descriptor(int fd)
 	head->cmsg_type = SCM_RIGHTS;
 	head->cmsg_len = CMSG_LEN(sizeof(int));
 	*(int *)CMSG_DATA(head) = fd;
-	MUST(sendmsg(pair[0], &message, 0) < 0);
+	MUST(sendmsg(socket, &message, 0) < 0);
 }
 
-/* -1: none */
-static int receive_descriptor(void)
+int descriptors_receive(int socket)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0}, byte;
 	struct iovec data = {&byte, 1};
@@ -107,7 +106,7 @@ static int receive_descriptor(void)
 		.msg_control = control,
 		.msg_controllen = sizeof(control)};
 
-	MUST(recvmsg(pair[1], &message, 0) <= 0);
+	MUST(recvmsg(socket, &message, 0) <= 0);
 	return CMSG_FIRSTHDR(&message) ? *(int *)CMSG_DATA(CMSG_FIRSTHDR(&message)) : -1;
 }
 
@@ -121,7 +120,7 @@ static void make(const struct descriptors *way, int round)
 		_exit(0);
 	if (way->forge)
 		way->forge(fd, round);
-	send_descriptor(fd);
+	descriptors_send(pair[0], fd);
 	MUST(read(pair[0], &byte, 1) != 1);
 	_exit(0);
 }
@@ -163,6 +162,35 @@ void descriptors_take_the_rest(void)
 		;
 }
 
+static int wake[2];
+
+void descriptors_leave_child(void)
+{
+	char end;
+
+	if (fork() != 0)
+		_exit(0);
+	MUST(close(wake[1]));
+	MUST(read(wake[0], &end, 1) != 0);
+	_exit(0);
+}
+
+void descriptors_in_turn(int count, void (*run)(int index))
+{
+	MUST(pipe(wake));
+	for (int i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			run(i);
+			_exit(0);
+		}
+		MUST(waitpid(pid, NULL, 0) != pid);
+		hostile_look();
+	}
+	MUST(close(wake[1]));
+}
+
 static void keep(const struct descriptors *way)
 {
 	hostile_begin();
@@ -170,7 +198,7 @@ static void keep(const struct descriptors *way)
 		way->prepare();
 	MUST(write(pair[1], "x", 1) != 1);
 	for (;;) {
-		int fd = receive_descriptor();
+		int fd = descriptors_receive(pair[1]);
 
 		if (fd < 0)
 			break;

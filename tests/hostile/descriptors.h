@@ -18,6 +18,17 @@ bool descriptors_create(uint64_t bytes, int *ret_fd);
 /* The same, which the descriptor alone keeps. */
 bool descriptors_create_kept(uint64_t bytes, int *ret_fd);
 
+/* By a socket of this machine; -1: a message without one came. */
+void descriptors_send(int socket, int fd);
+int descriptors_receive(int socket);
+
+/*
+ * Of programs whose processes leave children: each of so many runs in a process of its own, one after the other, and is looked at. It may
+ * fork a child that does nothing, and ends by that; the children live until the last one was looked at.
+ */
+void descriptors_in_turn(int count, void (*run)(int index));
+void descriptors_leave_child(void) __attribute__((noreturn));
+
 /* Imports so much as memory of another interface, which it stands for on the simulated node. */
 #define DESCRIPTORS_EXTERNAL_BYTES (512 * MIB)
 void descriptors_import_external(int fd);

@@ -7,11 +7,7 @@
  * 6,144 MiB in a slice of 2 GiB. Now it stays charged until the children have ended, too. Each other one exports by a fabric handle,
  * which keeps nothing, and is given out by a slice with "exports none", too.
  */
-#include <sys/wait.h>
-
-#include "tests/hostile/hostile.h"
-
-static int wake[2];
+#include "tests/hostile/descriptors.h"
 
 static void take(CUmemAllocationHandleType type)
 {
@@ -31,31 +27,15 @@ static void take(CUmemAllocationHandleType type)
 		close(shareable.fd);
 }
 
-static void take_and_leave(CUmemAllocationHandleType type)
+static void take_and_leave(int index)
 {
-	char end;
-
-	take(type);
-	if (fork() != 0)
-		_exit(0);
-	MUST(close(wake[1]));
-	MUST(read(wake[0], &end, 1) != 0);
-	_exit(0);
+	take(index % 2 ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	descriptors_leave_child();
 }
 
 static void attack(void)
 {
-	MUST(pipe(wake));
-	for (int i = 0; i < 4; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			take_and_leave(i % 2 ? CU_MEM_HANDLE_TYPE_FABRIC
-					     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-		MUST(waitpid(pid, NULL, 0) != pid);
-		hostile_look();
-	}
-	MUST(close(wake[1]));
+	descriptors_in_turn(4, take_and_leave);
 }
 
 int main(int argc, char **argv)

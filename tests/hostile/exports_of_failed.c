@@ -6,7 +6,7 @@
  * A library that could not limit any more let exports through, unmarked: 6,912 MiB were held in a slice of 3,072. Now nothing is
  * exported by one that has failed.
  */
-#include "tests/hostile/hostile.h"
+#include "tests/hostile/descriptors.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -47,23 +47,6 @@ static void let_fail(void)
 	}
 }
 
-static void keep(int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
-	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(sizeof(int));
-	*(int *)CMSG_DATA(head) = fd;
-	MUST(sendmsg(kept[0], &message, 0) < 0);
-}
-
 static void make(int index)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -82,10 +65,10 @@ static void make(int index)
 	let_fail();
 	if (cuMemExportToShareableHandle(&memory_fd, handle,
 		    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS)
-		keep(memory_fd);
+		descriptors_send(kept[0], memory_fd);
 	if (cuMemGetHandleForAddressRange(&range_fd, range, 256 * MIB,
 		    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) == CUDA_SUCCESS)
-		keep(range_fd);
+		descriptors_send(kept[0], range_fd);
 }
 
 static void attack(void)

@@ -18,10 +18,7 @@ static void attack(void)
 	served_begin();
 	MUST(cuMemAlloc_v2(&block, 4096));
 	kernel = served_kernel();
-	for (int i = 0; i < KNOWN; i++) {
-		served_launch(kernel, NULL, SHORT_NS);
-		MUST(cuStreamSynchronize(NULL));
-	}
+	served_make_known(kernel, KNOWN, SHORT_NS);
 	for (;;) {
 		served_launch(kernel, NULL, SHORT_NS);
 		served_launch(kernel, NULL, KERNEL_NS);

@@ -4,15 +4,13 @@
  * each of them, and all of their pieces run on beside others' work. None is destroyed, as the next one would have its handle,
  * and be known. A round of them takes 1.6 s, and the first one is owed, so it is judged when that is paid.
  */
-#include <unistd.h>
-
 #include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define AT_ONCE	  16
 #define KERNEL_NS (100 * MS)
 
-static void run(void)
+static void run(int index)
 {
 	CUgraphExec graph;
 	CUfunction kernel;
@@ -29,15 +27,7 @@ static void run(void)
 static void attack(void)
 {
 	counted_crowd(AT_ONCE);
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		pid_t pid = fork();
-
-		MUST(pid < 0);
-		if (pid == 0)
-			run();
-	}
-	for (;;)
-		served_sleep(1000 * MS);
+	hostile_processes(AT_ONCE, run);
 }
 
 int main(int argc, char **argv)

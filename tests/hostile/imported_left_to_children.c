@@ -8,28 +8,21 @@
  */
 #include <sys/wait.h>
 
-#include "tests/hostile/hostile.h"
+#include "tests/hostile/descriptors.h"
 
 #define TYPE CU_MEM_HANDLE_TYPE_FABRIC
-
-static int wake[2];
 
 static void import_and_leave(int from)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemFabricHandle fabric;
-	char end;
 
 	/* nothing comes where the maker had no room */
 	if (read(from, &fabric, sizeof(fabric)) != (ssize_t)sizeof(fabric))
 		_exit(0);
 	MUST(cuInit(0));
 	cuMemImportFromShareableHandle(&handle, &fabric, TYPE);
-	if (fork() != 0)
-		_exit(0);
-	MUST(close(wake[1]));
-	MUST(read(wake[0], &end, 1) != 0);
-	_exit(0);
+	descriptors_leave_child();
 }
 
 static bool create(CUmemGenericAllocationHandle *ret_handle, CUmemFabricHandle *ret_fabric)
@@ -44,7 +37,7 @@ static bool create(CUmemGenericAllocationHandle *ret_handle, CUmemFabricHandle *
 }
 
 /* The importer is forked before CUDA is touched. */
-static void make_and_release(void)
+static void make_and_release(int index)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemFabricHandle fabric;
@@ -62,21 +55,11 @@ static void make_and_release(void)
 		MUST(waitpid(importer, NULL, 0) != importer);
 		MUST(cuMemRelease(handle));
 	}
-	_exit(0);
 }
 
 static void attack(void)
 {
-	MUST(pipe(wake));
-	for (int i = 0; i < 4; i++) {
-		pid_t maker = fork();
-
-		if (maker == 0)
-			make_and_release();
-		MUST(waitpid(maker, NULL, 0) != maker);
-		hostile_look();
-	}
-	MUST(close(wake[1]));
+	descriptors_in_turn(4, make_and_release);
 }
 
 int main(int argc, char **argv)

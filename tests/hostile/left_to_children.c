@@ -5,38 +5,20 @@
  * What a process held was given back with its end: three such processes had 4.5 GiB in a slice of 2 GiB. Now it stays charged
  * until the children have ended, too.
  */
-#include <sys/wait.h>
+#include "tests/hostile/descriptors.h"
 
-#include "tests/hostile/hostile.h"
-
-static int wake[2];
-
-static void take_and_leave(void)
+static void take_and_leave(int index)
 {
 	CUdeviceptr block;
-	char end;
 
 	if (hostile_try_begin())
 		cuMemAlloc_v2(&block, 1 * GIB);
-	if (fork() != 0)
-		_exit(0);
-	MUST(close(wake[1]));
-	MUST(read(wake[0], &end, 1) != 0);
-	_exit(0);
+	descriptors_leave_child();
 }
 
 static void attack(void)
 {
-	MUST(pipe(wake));
-	for (int i = 0; i < 3; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			take_and_leave();
-		MUST(waitpid(pid, NULL, 0) != pid);
-		hostile_look();
-	}
-	MUST(close(wake[1]));
+	descriptors_in_turn(3, take_and_leave);
 }
 
 int main(int argc, char **argv)

@@ -3,13 +3,11 @@
  * Sixteen honest processes with a kernel of 100 ms each at the same time: what they overlap is charged once. A round of
  * them takes 1.6 s, and the slice may have one in 5.3 s, so no window of 5 s has just its share.
  */
-#include <unistd.h>
-
 #include "tests/hostile/served.h"
 
 #define AT_ONCE 16
 
-static void work(void)
+static void work(int index)
 {
 	CUfunction kernel;
 
@@ -23,15 +21,7 @@ static void work(void)
 
 static void attack(void)
 {
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		pid_t pid = fork();
-
-		MUST(pid < 0);
-		if (pid == 0)
-			work();
-	}
-	for (;;)
-		served_sleep(1000 * MS);
+	hostile_processes(AT_ONCE, work);
 }
 
 int main(int argc, char **argv)

@@ -6,11 +6,10 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "tests/hostile/hostile.h"
+#include "tests/hostile/descriptors.h"
 
 #define ROUNDS	   12
 #define DELAY_US   40000
@@ -19,37 +18,6 @@
 #define BEFORE_US  10000 /* less than what the driver's call takes */
 
 static int pair[2];
-
-static void send_descriptor(int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
-	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-
-	head->cmsg_level = SOL_SOCKET;
-	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(sizeof(int));
-	*(int *)CMSG_DATA(head) = fd;
-	MUST(sendmsg(pair[0], &message, 0) < 0);
-}
-
-/* -1: none */
-static int receive_descriptor(void)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {0}, byte;
-	struct iovec data = {&byte, 1};
-	struct msghdr message = {.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-
-	MUST(recvmsg(pair[1], &message, 0) <= 0);
-	return CMSG_FIRSTHDR(&message) ? *(int *)CMSG_DATA(CMSG_FIRSTHDR(&message)) : -1;
-}
 
 static void *end_soon(void *round)
 {
@@ -93,7 +61,7 @@ static void make(int round)
 	}
 	MUST(cuMemPoolExportToShareableHandle(
 		&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	send_descriptor(fd);
+	descriptors_send(pair[0], fd);
 	MUST(read(pair[0], &byte, 1) != 1);
 	if (is_grown_before)
 		kill(getpid(), SIGKILL);
@@ -108,7 +76,7 @@ static void keep(void)
 	int fd;
 
 	hostile_begin();
-	while ((fd = receive_descriptor()) >= 0) {
+	while ((fd = descriptors_receive(pair[1])) >= 0) {
 		cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd,
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 		close(fd);

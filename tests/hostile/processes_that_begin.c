@@ -3,23 +3,18 @@
  * Sixteen processes at a time begin with a kernel that nobody knows, and end: what each takes before it is known is owed by
  * those that come after it. The first of them all owe nothing yet, so it is judged after 6 s.
  */
-#include <unistd.h>
-
 #include "tests/hostile/served.h"
 
 #define AT_ONCE 16
 
+static void run(int index)
+{
+	served_process_per_kernel(100 * MS);
+}
+
 static void attack(void)
 {
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		pid_t pid = fork();
-
-		MUST(pid < 0);
-		if (pid == 0)
-			served_process_per_kernel(100 * MS);
-	}
-	for (;;)
-		served_sleep(1000 * MS);
+	hostile_processes(AT_ONCE, run);
 }
 
 int main(int argc, char **argv)

@@ -72,6 +72,14 @@ CUcontext served_context(void)
 	return context;
 }
 
+void served_make_known(CUfunction kernel, unsigned times, uint64_t ns)
+{
+	for (unsigned i = 0; i < times; i++) {
+		served_launch(kernel, NULL, ns);
+		MUST(cuStreamSynchronize(NULL));
+	}
+}
+
 CUgraphExec served_graph(CUfunction kernel, uint64_t ns)
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 node = counted_node(kernel, ns);
@@ -354,15 +362,6 @@ int served_main(char **argv, const struct served *program)
 	return status;
 }
 
-/* The program's own work makes the kernel's time known, so that what waits hardly holds any of the slice's time. */
-static void make_known(CUfunction kernel)
-{
-	for (unsigned i = 0; i < KNOWN; i++) {
-		served_launch(kernel, NULL, SHORT_NS);
-		MUST(cuStreamSynchronize(NULL));
-	}
-}
-
 /* Short work in so many streams of a context, behind the event. */
 static void fill_context(unsigned streams, CUevent event)
 {
@@ -371,7 +370,7 @@ static void fill_context(unsigned streams, CUevent event)
 
 	served_context();
 	kernel = served_kernel();
-	make_known(kernel);
+	served_make_known(kernel, KNOWN, SHORT_NS);
 	for (unsigned i = 0; i < streams; i++) {
 		MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 		MUST(cuStreamWaitEvent(stream, event, 0));

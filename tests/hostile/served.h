@@ -62,6 +62,9 @@ CUfunction served_kernel(void);
 /* A kernel that takes so long; it has to be accepted. */
 void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
 
+/* So many of them, each waited for, so that the library knows how long it takes. */
+void served_make_known(CUfunction kernel, unsigned times, uint64_t ns);
+
 /* A graph of one kernel that takes so long. */
 CUgraphExec served_graph(CUfunction kernel, uint64_t ns);
 

@@ -9,14 +9,6 @@
 #define SHORT_NS  20000
 #define KERNEL_NS (5 * MS)
 
-static void make_known(CUfunction kernel)
-{
-	for (unsigned i = 0; i < KNOWN; i++) {
-		served_launch(kernel, NULL, SHORT_NS);
-		MUST(cuStreamSynchronize(NULL));
-	}
-}
-
 static void attack(void)
 {
 	CUfunction kernel;
@@ -25,7 +17,7 @@ static void attack(void)
 	served_begin();
 	kernel = served_kernel();
 	for (;;) {
-		make_known(kernel);
+		served_make_known(kernel, KNOWN, SHORT_NS);
 		MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 		served_launch(kernel, stream, SHORT_NS);
 		served_launch(kernel, stream, KERNEL_NS);

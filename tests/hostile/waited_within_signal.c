@@ -61,10 +61,7 @@ static void attack(void)
 	context = served_begin();
 	kernel = served_kernel();
 	MUST(pthread_create(&thread, NULL, wait_when_asked, NULL));
-	for (int i = 0; i < KNOWN; i++) {
-		served_launch(kernel, NULL, SHORT_NS);
-		MUST(cuStreamSynchronize(NULL));
-	}
+	served_make_known(kernel, KNOWN, SHORT_NS);
 	for (;;) {
 		served_launch(kernel, NULL, SHORT_NS);
 		node = counted_node(kernel, KERNEL_NS);

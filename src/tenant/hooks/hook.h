@@ -45,6 +45,19 @@
 /* From here to the end of the block the parameter points to a copy of the hook's own. */
 #define HOOK_COPY(parameter) ((parameter) = (__typeof__(*(parameter))[1]){*(parameter)})
 
+/*
+ * At the beginning of a hook by which memory leaves the process or comes to it: where no quota can be enforced nothing would tell whose it is,
+ * and where there is none, or the arguments ask for nothing that is charged, the call is the driver's.
+ */
+#define HOOK_NEEDS_BOOKS(is_plain, call)                          \
+	do {                                                      \
+		const enum state_mode hook_mode_ = state_enter(); \
+		if (hook_mode_ == STATE_CLOSED)                   \
+			return CUDA_ERROR_OUT_OF_MEMORY;          \
+		if (hook_mode_ == STATE_ASIDE || (is_plain))      \
+			return call;                              \
+	} while (0)
+
 /* Which libraries are attached since the table was handed down. */
 extern _Atomic bool hook_has_cuda, hook_has_nvml;
 

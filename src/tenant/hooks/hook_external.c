@@ -140,17 +140,13 @@ static bool unpin_range(struct range *range, bool is_made)
 HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t, bytes,
 	CUmemRangeHandleType, type, unsigned long long, flags)
 {
-	enum state_mode mode;
 	struct range range;
 	CUresult r;
 	int made = 0;
 	CHARGE_SCOPE();
 
-	mode = state_enter();
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY; /* nothing would keep its charge */
-	if (mode == STATE_ASIDE || !handle || !bytes)
-		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	HOOK_NEEDS_BOOKS(!handle || !bytes,
+		cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags));
 	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || !quota_may_export())
 		return CUDA_ERROR_NOT_SUPPORTED;
 	r = pin_range(at, bytes, &range);

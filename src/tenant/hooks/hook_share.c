@@ -42,15 +42,11 @@ HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, handle, unsigned int,
 	flags)
 {
-	enum state_mode mode = state_enter();
 	struct opening opening;
 	CUdeviceptr made = 0;
 	CUresult r;
 
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mode == STATE_ASIDE || !pointer)
-		return real(pointer, handle, flags);
+	HOOK_NEEDS_BOOKS(!pointer, real(pointer, handle, flags));
 	opened_begin(&handle, &opening);
 	r = real(&made, handle, flags);
 	if (r == CUDA_SUCCESS)
@@ -128,15 +124,11 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 {
 	struct mapped_export export;
 	union shareable made;
-	enum state_mode mode;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	mode = state_enter();
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY; /* nothing would mark it */
-	if (mode == STATE_ASIDE || !shareable || !is_shareable(type))
-		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	HOOK_NEEDS_BOOKS(!shareable || !is_shareable(type),
+		cuda.cuMemExportToShareableHandle(shareable, handle, type, flags));
 	if (is_withheld(type))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	r = mapped_export_begin(handle, &export);
@@ -328,15 +320,10 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 	CUmemAllocationHandleType, type)
 {
 	CUmemGenericAllocationHandle made = 0;
-	enum state_mode mode;
 	bool is_entered;
 	CUresult r;
 
-	mode = state_enter();
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mode == STATE_ASIDE || !handle)
-		return cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
+	HOOK_NEEDS_BOOKS(!handle, cuda.cuMemImportFromShareableHandle(handle, os_handle, type));
 	is_entered = mapped_imports_enter();
 	r = import_memory(os_handle, type, &made);
 	mapped_imports_leave(is_entered);
@@ -346,14 +333,11 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
-	enum state_mode mode = state_enter();
 	union shareable made;
 	CUresult r;
 
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mode == STATE_ASIDE || !handle || !is_shareable(type))
-		return cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+	HOOK_NEEDS_BOOKS(!handle || !is_shareable(type),
+		cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags));
 	if (is_withheld(type))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Until it is empty the driver still has a pool that the program has destroyed. */
@@ -373,15 +357,11 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
-	enum state_mode mode = state_enter();
 	struct import import;
 	CUmemoryPool made = NULL;
 	CUresult r;
 
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mode == STATE_ASIDE || !pool)
-		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
+	HOOK_NEEDS_BOOKS(!pool, cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags));
 	import_begin(handle, type, MARK_OF_POOL, &import);
 	if (!import.is_shared && is_shareable(type)) {
 		log_info("a pool is of no process of this slice, so it is not imported");

@@ -90,7 +90,6 @@ static int read_views(const struct request *request, const struct sites *sites,
 	for (size_t i = 0; i < sites->count; i++) {
 		struct view *v = &d->views[d->view_count];
 		struct err failure = ERR_NULL;
-
 		int r = view_read(&sites->list[i], devices, v, &failure);
 
 		if (r != 0) {

@@ -70,13 +70,13 @@ static void tell_distrusted(const struct sites_distrusted *d)
 	command_warn(&told);
 }
 
-static void tell_misnamed(const struct sites_misnamed *m)
+static void tell_misnamed(const struct sites_some *m)
 {
 	struct err told = ERR_NULL;
 
 	(void)err_set(&told, EINVAL, "%u slice%s left out, as no slice can have %s, in %.200s",
 		m->count, m->count == 1 ? " was" : "s were",
-		m->count == 1 ? "its name" : "their names", m->root);
+		m->count == 1 ? "its name" : "their names", m->path);
 	command_warn(&told);
 }
 
@@ -95,7 +95,7 @@ static void tell_leases(const struct left_out *left)
 }
 
 /* Those of slices, and those alone. */
-static void tell_strangers(const struct sites_strangers *a, const struct sites_strangers *b)
+static void tell_strangers(const struct sites_some *a, const struct sites_some *b)
 {
 	const char *path = a->count ? a->path : b->path;
 	unsigned count = a->count + b->count;
@@ -109,15 +109,15 @@ static void tell_strangers(const struct sites_strangers *a, const struct sites_s
 	command_warn(&told);
 }
 
-static void tell_shares(const struct left_out *left)
+static void tell_shares(const struct sites_some *shares)
 {
 	struct err told = ERR_NULL;
 
 	(void)err_set(&told, EINVAL,
-		"%u slice%s left out: %.200s%s cannot be read as a share file, so nobody knows its "
-		"limits",
-		left->share_count, left->share_count == 1 ? " was" : "s were", left->share,
-		left->share_count == 1 ? "" : ", the first,");
+		"%u slice%s left out: %.200s/share%s cannot be read as a share file, so nobody "
+		"knows its limits",
+		shares->count, shares->count == 1 ? " was" : "s were", shares->path,
+		shares->count == 1 ? "" : ", the first,");
 	command_warn(&told);
 }
 
@@ -139,14 +139,11 @@ static void note_lease(struct left_out *left, const struct site *site, bool is_o
 bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 {
 	if (outcome == REGION_E_STRANGERS) {
-		if (!left->strangers.count++)
-			snprintf(left->strangers.path, sizeof(left->strangers.path), "%s",
-				site->region);
+		sites_note(&left->strangers, site->region);
 		return true;
 	}
 	if (outcome == VIEW_E_SHARE) {
-		if (!left->share_count++)
-			snprintf(left->share, sizeof(left->share), "%.240s/share", site->folder);
+		sites_note(&left->shares, site->folder);
 		return true;
 	}
 	if (outcome != -EAGAIN && outcome != VIEW_E_SHARE_LEASED)
@@ -159,7 +156,7 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 unsigned left_out_count(const struct sites *sites, const struct left_out *left)
 {
 	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count +
-	       left->share_count;
+	       left->shares.count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
@@ -174,8 +171,8 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_misnamed(&sites->misnamed);
 	if (left->lease_count)
 		tell_leases(left);
-	if (left->share_count)
-		tell_shares(left);
+	if (left->shares.count)
+		tell_shares(&left->shares);
 	if (left->strangers.count + sites->strangers.count)
 		tell_strangers(&left->strangers, &sites->strangers);
 }

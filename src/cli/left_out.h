@@ -14,9 +14,8 @@ struct left_out {
 	unsigned lease_count;
 	pid_t holder;	/* of the first; 0 where nothing tells */
 	char path[256]; /* of its file */
-	struct sites_strangers strangers;
-	unsigned share_count;
-	char share[256]; /* the first */
+	struct sites_some strangers;
+	struct sites_some shares; /* their folders */
 };
 
 /* Counts the slice where view_read() said so, and says whether. */

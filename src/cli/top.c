@@ -231,8 +231,10 @@ static void obey(struct live *l, unsigned key, struct err *err)
 		l->is_over = true;
 	else if (key == TOP_KEY_HELP)
 		l->has_help = !l->has_help;
-	else if (key == TOP_KEY_UP || key == TOP_KEY_DOWN)
-		select_row(l, !row ? 0 : key == TOP_KEY_DOWN ? at + 1 : at ? at - 1 : 0);
+	else if (key == TOP_KEY_UP)
+		select_row(l, row && at > 0 ? at - 1 : 0);
+	else if (key == TOP_KEY_DOWN)
+		select_row(l, row ? at + 1 : 0);
 	else if (key >= TOP_KEY_SORT)
 		l->top->sort = (enum top_sort)(key - TOP_KEY_SORT);
 	else if (key == TOP_KEY_SUSPEND && row)

@@ -97,17 +97,21 @@ static bool is_on_own_root(const struct statx *s)
 	       own.stx_dev_major == s->stx_dev_major && own.stx_dev_minor == s->stx_dev_minor;
 }
 
+static bool may_be_asked(int fd, pid_t pid, const struct statx *s)
+{
+	return is_tmpfs(fd) ||
+	       is_mounted("/proc/self/mountinfo", s->stx_dev_major, s->stx_dev_minor) ||
+	       is_mounted_by_root(1, s) || is_mounted_by_root(pid, s);
+}
+
 int plain_check(int fd, pid_t pid, unsigned *ret_type)
 {
 	struct statx s;
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &s) < 0)
 		return -errno;
-	if (!is_on_own_root(&s) && !is_tmpfs(fd) &&
-		!is_mounted("/proc/self/mountinfo", s.stx_dev_major, s.stx_dev_minor) &&
-		!is_mounted_by_root(1, &s) && !is_mounted_by_root(pid, &s))
-		return -EMEDIUMTYPE;
-	if (!is_on_own_root(&s) && !filesystem_of(fd)->is_plain)
+	/* The file system itself is asked what it is once it is known that it may be. */
+	if (!is_on_own_root(&s) && !(may_be_asked(fd, pid, &s) && filesystem_of(fd)->is_plain))
 		return -EMEDIUMTYPE;
 	*ret_type = s.stx_mode & S_IFMT;
 	return 0;

@@ -180,6 +180,12 @@ static int add_region(struct sites *s, const char *path)
 	return 0;
 }
 
+void sites_note(struct sites_some *some, const char *path)
+{
+	if (!some->count++)
+		snprintf(some->path, sizeof(some->path), "%s", path);
+}
+
 /* A user's own, but others may write to it: what is in it may be theirs. */
 static void note_distrusted(
 	struct sites *s, const char *path, int at_fd, const char *name, uid_t owner)
@@ -219,8 +225,7 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 		id = (struct file_identity){.inode = 0};
 	}
 	if (!share_name_is_valid(name)) {
-		if (!s->misnamed.count++)
-			snprintf(s->misnamed.root, sizeof(s->misnamed.root), "%s", root);
+		sites_note(&s->misnamed, root);
 		return 0;
 	}
 	/* A link to another user's, whose region it stays; view_read() says so. */
@@ -296,8 +301,7 @@ static int add_default_region(struct sites *s)
 	if (identify(path, &id) < 0)
 		return 0;
 	if (region_is_strangers(&id, geteuid())) {
-		if (!s->strangers.count++)
-			snprintf(s->strangers.path, sizeof(s->strangers.path), "%s", path);
+		sites_note(&s->strangers, path);
 		return 0;
 	}
 	return add_region(s, path) == -ENOMEM ? -ENOMEM : 0;

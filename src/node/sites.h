@@ -34,17 +34,12 @@ struct sites_distrusted {
 	uid_t owner;
 };
 
-/* Regions that stand where the user's own are, and are others'. */
-struct sites_strangers {
+/* What is told of together: how many, and the first. */
+struct sites_some {
 	unsigned count;
-	char path[256]; /* of the first */
+	char path[256];
 };
-
-/* Folders as slices have them, by names that none can have: of two such nobody could tell which is meant. */
-struct sites_misnamed {
-	unsigned count;
-	char root[256]; /* where the first stands */
-};
+void sites_note(struct sites_some *some, const char *path);
 
 struct sites {
 	struct site *list;
@@ -53,8 +48,10 @@ struct sites {
 	struct accounts accounts;
 	unsigned strange_count; /* mappings on file systems that might never answer */
 	struct sites_distrusted distrusted;
-	struct sites_strangers strangers;
-	struct sites_misnamed misnamed;
+	struct sites_some
+		strangers; /* regions that stand where the user's own are, and are others' */
+	/* Where folders stand by names that no slice can have: of two such nobody could tell which is meant. */
+	struct sites_some misnamed;
 };
 
 /* For who is not to be kept busy by any user: it is many more than a machine can run. */

@@ -71,6 +71,7 @@ uint64_t overrun_careful_ns(uint64_t word, uint64_t now_ns)
 {
 	uint64_t ns = (uint64_t)(uint32_t)word * 1000;
 
+	/* Never just what stands for work of which nobody knows (estimate.h). */
 	return is_past(word, now_ns) || ns > CAREFUL_NS ? 0 : ns + 1;
 }
 

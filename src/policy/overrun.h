@@ -27,7 +27,7 @@ uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t ended_ns, uint64_t no
 /* The longest piece that ran on, in a word of its own (0: none yet), after one that took so long; UINT64_MAX: nobody knows how long. */
 uint64_t overrun_note_longest(uint64_t word, uint64_t took_ns, uint64_t now_ns);
 
-/* What each piece of a slice that owes is to be expected to take; 0: it may give none. */
+/* What each piece of a slice that owes is to be announced as; 0: it may give none. */
 uint64_t overrun_careful_ns(uint64_t word, uint64_t now_ns);
 
 /* For how long the slice has no turn; 0: it may have one. */

@@ -17,7 +17,7 @@ void overruns_note_running(struct meter *meter, uint64_t ns, uint64_t now_ns);
 
 /*
  * Until when the slice has no turn for such a piece, as its work ran on when others had theirs; 0: it may have one. Where it owes that
- * and may go on, *ret_careful_ns is what each piece is to be expected to take; else 0.
+ * and may go on, *ret_careful_ns is what each piece is to be announced as; else 0.
  */
 uint64_t overruns_barred_until_ns(
 	const struct meter *meter, bool is_unknown, uint64_t now_ns, uint64_t *ret_careful_ns);

@@ -28,7 +28,7 @@ struct turns {
 	bool has_waited; /* a thread slept for the turn since the process last had it */
 	bool is_due;	 /* a poll came while a thread slept for the turn */
 	uint64_t
-		careful_ns; /* what each piece is to be expected to take (overruns.h); 0: its estimate */
+		careful_ns; /* what each piece is announced as at least (overruns.h); 0: as its estimate */
 	bool is_yielding;    /* another slice goes before ours: little is given at a time */
 	bool goes_first;     /* ours goes before all of them, and does not wait */
 	unsigned peer_count; /* slices that take turns with ours */
@@ -51,7 +51,7 @@ void turns_poll(struct meter *meter, uint64_t now_ns);
 /* Work comes after a pause; tells the others when it may come again. */
 void turns_note_burst(struct meter *meter, uint64_t now_ns);
 
-/* What a piece is taken for that should take so long: of a slice that owes what ran on, for a long one. */
+/* What a piece is announced as that should take so long: of a slice that owes what ran on, as a long one. */
 uint64_t turns_piece_ns(const struct meter *meter, uint64_t estimate_ns);
 
 /*

@@ -666,13 +666,12 @@ void reconcile_forget(struct device *device, bool is_last)
 {
 	struct account *t = &accounts[device->ordinal];
 	struct finding found;
-	bool is_less_begun = false;
 	uint64_t used;
 
 	/* A comparison under way will see for itself. */
 	if (is_last ? !lock_enter_within(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
 		return;
-	begin_less(device, &is_less_begun);
+	charge_unnamed_begins(device); /* as in begin_less() */
 	if (is_last &&
 		(finding_is_blind(&t->misses) || own_pid_memory_bytes(device->uuid, 0, &used) < 0))
 		correct(t, device, t->unattributed_bytes, 0);

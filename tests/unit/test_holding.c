@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "tenant/memory/charge.h"
+#include "tenant/memory/chunk.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/ipc.h"
@@ -393,7 +394,7 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(
 			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000 + i, 0, &is_first), 0);
+		assert_int_equal(chunk_enter(0x200000 + i, 0, &is_first), 0);
 		assert_int_equal(is_first, i == 0);
 	}
 	for (uint64_t i = 0; i < 3; i++) {
@@ -415,7 +416,7 @@ static void a_chunk_in_which_something_unnamed_may_lie_is_in_doubt(void **unused
 		in_doubt = 0;
 		unnamed = way;
 		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000, unnamed, &is_first), 0);
+		assert_int_equal(chunk_enter(0x200000, unnamed, &is_first), 0);
 		unnamed += way ? 0 : UINT64_C(1) << 32; /* under way, or begun since */
 		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000, &holding), 0);
 		holding_give_back(0x200000, &holding);
@@ -434,7 +435,7 @@ static void so_is_one_whose_first_block_came_to_the_books_later(void **unused)
 	for (uint64_t i = 0; i < 2; i++) {
 		assert_int_equal(
 			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
-		assert_int_equal(holding_enter_chunk(0x200000 + i, (2 - i) << 32, &is_first), 0);
+		assert_int_equal(chunk_enter(0x200000 + i, (2 - i) << 32, &is_first), 0);
 	}
 	for (uint64_t i = 0; i < 2; i++) {
 		assert_int_equal(in_doubt, 0);

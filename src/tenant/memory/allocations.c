@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/chunk.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
@@ -34,7 +35,7 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 		return -1;
 	FAULT("plain: pointer entered");
 	if (!(flags & HOLDING_IN_CHUNK) ||
-		holding_enter_chunk(pointer, charge->unnamed, ret_is_charged) == 0)
+		chunk_enter(pointer, charge->unnamed, ret_is_charged) == 0)
 		return 0;
 	if (holding_take(HOLDING_POINTERS, pointer, &holding) != 0)
 		log_debug("a pointer was freed while it was being entered");
@@ -181,7 +182,7 @@ void allocations_give_back(const struct allocation *allocation)
 
 bool allocations_is_chunk_in_doubt(const struct allocation *allocation)
 {
-	return holding_chunk_is_in_doubt(allocation->pointer, &allocation->holding);
+	return chunk_is_in_doubt(allocation->pointer, &allocation->holding);
 }
 
 void allocations_give_back_chunk(

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "tenant/memory/aside.h"
 #include "tenant/memory/charge.h"
+#include "tenant/memory/chunk.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/reconcile.h"
@@ -33,12 +34,7 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
-static struct table
-	chunks; /* key: address / CHUNK_BYTES; a: tenants; b: holding_enter_chunk()'s unnamed */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
-
-/* Of a chunk: more than there can be under way, so that it is never known what lies in it. */
-#define CHUNK_IS_IN_DOUBT UINT64_MAX
 
 static void say_it_stays(void)
 {
@@ -463,50 +459,6 @@ bool holding_change(
 	return true;
 }
 
-int holding_enter_chunk(uint64_t pointer, uint64_t unnamed, bool *ret_is_first)
-{
-	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, true);
-
-	if (!place.entry)
-		return -ENOMEM;
-	*ret_is_first = ++place.entry->a == 1;
-	/* Of several the first to come here need not have been the first in the chunk. */
-	if (*ret_is_first)
-		place.entry->b = unnamed;
-	else if (place.entry->b != unnamed)
-		place.entry->b = CHUNK_IS_IN_DOUBT;
-	return 0;
-}
-
-/* Of a chunk: nothing can lie in it that nobody names. */
-static bool is_all_known(const struct table_entry *chunk, const struct device *device)
-{
-	return (uint32_t)chunk->b == 0 && chunk->b == charge_unnamed_since(device);
-}
-
-bool holding_chunk_is_in_doubt(uint64_t pointer, const struct holding *h)
-{
-	/* Nothing of modules lies in managed memory, and NVML shows none. */
-	if (!(h->flags & HOLDING_IN_CHUNK) || h->kind == CHARGE_MANAGED)
-		return false;
-	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
-
-	return place.entry && place.entry->a == 1 &&
-	       !is_all_known(place.entry, state_device(h->device));
-}
-
-/* False where others have a part in it. */
-static bool leave_chunk(uint64_t pointer, const struct device *device, bool *ret_is_known)
-{
-	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
-
-	if (!place.entry || --place.entry->a > 0)
-		return false;
-	*ret_is_known = is_all_known(place.entry, device);
-	table_remove(&place);
-	return true;
-}
-
 static void give_back(uint64_t key, const struct holding *h, enum end how)
 {
 	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
@@ -523,10 +475,9 @@ static void give_back(uint64_t key, const struct holding *h, enum end how)
 		bytes = 0;
 	}
 	if (h->flags & HOLDING_IN_CHUNK) {
-		if (!leave_chunk(key, state_device(h->device), &is_known))
+		if (!chunk_leave(key, h, &is_known))
 			return;
 		bytes = CHUNK_BYTES;
-		is_known |= h->kind == CHARGE_MANAGED; /* as above */
 	}
 	FAULT("holding: given back in the driver");
 	if (h->flags & HOLDING_OPEN_FOREIGN) {
@@ -630,7 +581,7 @@ void holding_reset_after_fork(void)
 {
 	for (unsigned i = 0; i < HOLDING_TABLES; i++)
 		table_forget(&tables[i]);
-	table_forget(&chunks);
+	chunk_reset_after_fork();
 	aside_reset_after_fork();
 	share_lock = (struct lock)LOCK_INIT;
 }

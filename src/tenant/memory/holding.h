@@ -147,8 +147,6 @@ void holding_end_all(enum holding_table in,
 void holding_give_back(uint64_t key, const struct holding *holding);
 /* The same of the last known block of a chunk, where all of the chunk has gone. */
 void holding_give_back_whole(uint64_t key, const struct holding *holding);
-/* Whether it is the last known block of a chunk in which something may lie that nobody names. */
-bool holding_chunk_is_in_doubt(uint64_t pointer, const struct holding *holding);
 /* Or keeps it charged until the process ends, where something else may keep the memory. */
 void holding_keep(const struct holding *holding);
 
@@ -162,12 +160,6 @@ void holding_put_back(enum holding_table in, uint64_t key, const struct holding 
 typedef void holding_change_fn(struct holding *holding, void *context);
 bool holding_change(enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change,
 	void *context);
-
-/*
- * One more tenant of the pointer's chunk; *ret_is_first says whether it has the charge. unnamed: charge_unnamed_since() before the
- * driver gave it. -ENOMEM.
- */
-int holding_enter_chunk(uint64_t pointer, uint64_t unnamed, bool *ret_is_first) MUST_CHECK;
 
 /*
  * Makes the charge a shared allocation, if it is not one yet, which flags are set for. False where that

@@ -22,7 +22,6 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/mark.h"
 #include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
@@ -35,9 +34,6 @@
 
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
-
-/* Longest wait for allocations under way in other threads. */
-#define SHARE_WAIT_NS UINT64_C(1000000000)
 
 /* Longest wait for a launch or a trim in another thread. */
 #define STILL_WAIT_NS 50000000u
@@ -556,74 +552,6 @@ void pools_update(CUmemoryPool handle)
 
 	if (p)
 		update(p);
-}
-
-static bool set_mark(int fd, uint64_t id)
-{
-	if (id && mark_set(fd, (struct mark){.id = id}) == 0)
-		return true;
-	log_error("a pool's descriptor cannot be marked, so it is not exported");
-	return false;
-}
-
-/* One more descriptor or handle of a pool opens what the first one opens. */
-static bool share_again(unsigned shared, int fd, uint64_t key, uint64_t *ret_mark)
-{
-	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
-
-	if (fd < 0)
-		return ipc_set_key(shared, key);
-	*ret_mark = known ? known : mark_new_id(MARK_OF_POOL);
-	return known || (*ret_mark && ipc_set_mark(shared, *ret_mark, fd));
-}
-
-static bool share(struct pool *p, int fd, uint64_t key, uint64_t *ret_mark)
-{
-	struct ipc_memory memory = {.kind = CHARGE_POOL, .device = p->device, .key = key, .fd = fd};
-	unsigned shared;
-	LOCK_SCOPE(&p->lock);
-
-	if (p->shared)
-		return share_again(p->shared - 1, fd, key, ret_mark);
-	if (fd >= 0) {
-		memory.key = memory.mark = *ret_mark = mark_new_id(MARK_OF_POOL);
-		if (!memory.mark)
-			return false;
-	}
-	memory.bytes = p->held_bytes;
-	if (!ipc_make(&memory, &shared))
-		return false;
-	p->shown_bytes = p->held_bytes;
-	atomic_store(&p->shared, shared + 1);
-	return true;
-}
-
-/* What is being allocated was reserved before the pool was shared. None comes anew (reserve()). */
-static bool are_unshared_over(const struct pool *p)
-{
-	uint64_t deadline = clock_now_ns() + SHARE_WAIT_NS;
-
-	for (unsigned i = 0; atomic_load(&p->unshared) > 0 && clock_now_ns() < deadline; i++)
-		lock_rest(i);
-	return atomic_load(&p->unshared) == 0;
-}
-
-bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
-{
-	struct pool *p = pool_list_find_anywhere(handle);
-	uint64_t mark = 0;
-
-	if (!p || !p->device)
-		return p != NULL;
-	if (!share(p, fd, key, &mark))
-		return false;
-	FAULT("pool: shared");
-	if (!are_unshared_over(p)) {
-		log_error("an allocation from a pool does not end, so it is not exported");
-		return false;
-	}
-	/* Last: without a mark nobody imports it. */
-	return fd < 0 || set_mark(fd, mark);
 }
 
 void pools_reset_after_fork(void)

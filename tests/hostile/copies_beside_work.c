@@ -6,8 +6,8 @@
 #include "tests/hostile/served.h"
 
 #define BYTES	 (UINT64_C(1) << 25)
-#define SHORT_NS 30000
-#define SHORTS	 5
+#define SHORT_NS 75000
+#define SHORTS	 2
 
 static void attack(void)
 {

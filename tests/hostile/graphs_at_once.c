@@ -4,7 +4,6 @@
  * each of them, and all of their pieces run on beside others' work. None is destroyed, as the next one would have its handle,
  * and be known. A round of them takes 1.6 s, and the first one is owed, so it is judged when that is paid.
  */
-#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define AT_ONCE	  16
@@ -26,7 +25,6 @@ static void run(int index)
 
 static void attack(void)
 {
-	counted_crowd(AT_ONCE);
 	hostile_processes(AT_ONCE, run);
 }
 

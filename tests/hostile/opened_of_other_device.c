@@ -41,6 +41,7 @@ static void make(int round)
 	_exit(0);
 }
 
+/* A card without a fabric may make none. */
 static void fill_places(void)
 {
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -49,10 +50,8 @@ static void fill_places(void)
 	CUmemFabricHandle fabric;
 	CUmemoryPool pool;
 
-	for (int i = 0; i < PLACES; i++) {
-		MUST(cuMemPoolCreate(&pool, &properties));
+	for (int i = 0; i < PLACES && cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS; i++)
 		cuMemPoolExportToShareableHandle(&fabric, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0);
-	}
 }
 
 static void keep(void)

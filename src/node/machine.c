@@ -90,9 +90,24 @@ static void judge(struct machine_place *place, const struct rule *rule, const st
 /* Longest list for one folder, of right ones and of wrong ones: anybody can fill it. */
 #define LISTED_MOST 32
 
+/* So many names of a folder are looked at: many more than a machine has users or slices. */
+#define LOOKED_AT_MOST 4096
+
 struct listed {
-	unsigned count[2]; /* right and wrong ones */
+	unsigned looked_at, left_out; /* names */
+	unsigned count[2];	      /* right and wrong ones */
 };
+
+/* Whether one more name is looked at. */
+static bool may_look(struct listed *listed)
+{
+	if (listed->looked_at == LOOKED_AT_MOST) {
+		listed->left_out++;
+		return false;
+	}
+	listed->looked_at++;
+	return true;
+}
 
 /* Whether one more is listed. */
 static bool count_one(struct listed *listed, bool is_wrong)
@@ -111,20 +126,26 @@ static void settle(struct machine *m, struct listed *listed, unsigned at)
 		m->count = at;
 }
 
+static void tell_of(
+	struct machine *m, const char *folder, unsigned count, const char *what, const char *wrong)
+{
+	struct machine_place *place = count ? append(m, folder, what) : NULL;
+
+	if (!place)
+		return;
+	place->more = count;
+	if (wrong)
+		blame(place, "%s", wrong);
+}
+
 static void tell_more(struct machine *m, const struct listed *listed, const char *folder)
 {
-	for (unsigned is_wrong = 0; is_wrong < 2; is_wrong++) {
-		struct machine_place *place;
+	static const char *const wrong[2] = {NULL, "they are wrong, too"};
 
-		if (listed->count[is_wrong] <= LISTED_MOST)
-			continue;
-		place = append(m, folder, "not listed");
-		if (!place)
-			return;
-		place->more = listed->count[is_wrong] - LISTED_MOST;
-		if (is_wrong)
-			blame(place, "they are wrong, too");
-	}
+	for (unsigned i = 0; i < 2; i++)
+		if (listed->count[i] > LISTED_MOST)
+			tell_of(m, folder, listed->count[i] - LISTED_MOST, "not listed", wrong[i]);
+	tell_of(m, folder, listed->left_out, "not looked at", "nobody has use for so many names");
 }
 
 /* Looks at one place; true where it is there and right. -ENOMEM goes unsaid: the list is short then. */
@@ -166,7 +187,7 @@ static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of
 	struct listed listed = {.count = {0}};
 
 	for (struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && may_look(&listed))
 			of(m, &listed, path, e->d_name, owner);
 	tell_more(m, &listed, path);
 }
@@ -259,28 +280,48 @@ static void look_at_root(struct machine *m, const char *path, uid_t owner)
 		m->list[at].is_prepared = owner == 0 || m->list[at].is_taken;
 }
 
-/* The folders whose names say whose they are. */
+static bool is_owners(const char *path, uid_t owner)
+{
+	struct stat s;
+
+	return lstat(path, &s) == 0 && s.st_uid == owner;
+}
+
+/* False where the name has another form: such are anybody's, and nothing here looks into them. */
+static bool read_owner(const char *path, const char *before, const char *after, uid_t *ret_owner)
+{
+	const char *number = path + strlen(before);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%.*s", (int)(strlen(number) - strlen(after)), number);
+	return user_read_number(text, ret_owner);
+}
+
+/*
+ * The folders whose names say whose they are. A user can make any number of them, and one that is named after him: these
+ * come first, and all of them.
+ */
 static void look_at_roots(struct machine *m, const char *before, const char *after)
 {
 	struct listed listed = {.count = {0}};
 	char pattern[64];
 	glob_t paths;
+	uid_t owner;
 
 	snprintf(pattern, sizeof(pattern), "%s*%s", before, after);
 	if (glob(pattern, 0, NULL, &paths) != 0)
 		return;
-	for (size_t i = 0; i < paths.gl_pathc; i++) {
-		const char *number = paths.gl_pathv[i] + strlen(before);
-		unsigned at = m->count;
-		char text[16];
-		uid_t owner;
+	for (int taken = 0; taken < 2; taken++)
+		for (size_t i = 0; i < paths.gl_pathc; i++) {
+			const char *path = paths.gl_pathv[i];
+			unsigned at = m->count;
 
-		snprintf(text, sizeof(text), "%.*s", (int)(strlen(number) - strlen(after)), number);
-		/* Others are anybody's, and nothing here looks into them. */
-		if (user_read_number(text, &owner))
-			look_at_root(m, paths.gl_pathv[i], owner);
-		settle(m, &listed, at);
-	}
+			if (!read_owner(path, before, after, &owner) ||
+				is_owners(path, owner) == taken || (taken && !may_look(&listed)))
+				continue;
+			look_at_root(m, path, owner);
+			settle(m, &listed, at);
+		}
 	globfree(&paths);
 	tell_more(m, &listed, pattern);
 }

@@ -130,6 +130,19 @@ static void what_anybody_can_fill_is_listed_in_part(void **state)
 	assert_says(said->out, " wrong. Its owner, or root, has to change or remove it.");
 }
 
+static void names_without_end_are_looked_at_in_part(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A web; as $A sh -c 'cd /tmp; seq -f vgpu-%%.0f 100000 104999 | xargs "
+		   "mkdir; cd vgpu-$0; seq 5000 | xargs mkdir' $A\n"
+		   "\"$VGPU\" doctor --machine >/tmp/out; cat /tmp/out; "
+		   "rm -r /tmp/out /tmp/vgpu-1* /tmp/vgpu-$A");
+
+	assert_says(said->out, "/tmp/vgpu-*  904 more  not looked at\n    nobody has use");
+	assert_says(said->out, "/tmp/vgpu-54321  905 more  not looked at\n    nobody has use");
+	assert_int_equal(said->status, 0);
+}
+
 static void a_long_name_widens_its_own_row_alone(void **state)
 {
 	const struct said *said = tool_run(AS "slice $B web; slice $A x; as $A mv /tmp/vgpu-$A/x "
@@ -257,6 +270,7 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_name_that_another_user_has_taken_is_given_back, users_clear),
 		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, users_clear),
+		cmocka_unit_test_setup(names_without_end_are_looked_at_in_part, users_clear),
 		cmocka_unit_test_setup(a_long_name_widens_its_own_row_alone, users_clear),
 		cmocka_unit_test_setup(
 			a_simulated_slice_of_another_user_needs_sim_for_a_part, users_clear),

@@ -164,25 +164,34 @@ static uint64_t worst_owner(
 	return owner;
 }
 
-/* Whether the owner was clearly to blame before, and that is not forgotten. */
-static bool is_known(const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
+/* Whether it was clearly to blame before, and that is not forgotten. */
+static bool was_to_blame(const struct turn_peer *peer, uint64_t now_ns)
+{
+	return peer->doubt.ignored_times &&
+	       now_ns < peer->doubt.ignored_until_ns + TURN_IGNORE_MOST_NS;
+}
+
+static bool owner_was_to_blame(
+	const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (peers[i].owner == owner && peers[i].doubt.ignored_times &&
-			now_ns < peers[i].doubt.ignored_until_ns + TURN_IGNORE_MOST_NS)
+		if (peers[i].owner == owner && was_to_blame(&peers[i], now_ns))
 			return true;
 	return false;
 }
 
 unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
-	bool lacks_anew, uint64_t now_ns)
+	enum turn_lack lack, uint64_t now_ns)
 {
 	bool is_clear;
 	uint64_t owner = worst_owner(peers, count, served_ns, &is_clear);
+	bool is_known = owner && owner_was_to_blame(peers, count, owner, now_ns);
 	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
-	bool is_excused = owner && !lacks_anew && !is_known(peers, count, owner, now_ns);
+	bool is_excused = owner && lack != TURN_LACKS_ANEW && !is_known;
 	unsigned blamed = 0;
 
+	if (lack == TURN_LACKS_LITTLE && !(is_known && is_clear))
+		return 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct turn_doubt *doubt = &peers[i].doubt;
 		bool is_his = owner && peers[i].owner == owner;
@@ -191,7 +200,7 @@ unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t serv
 			doubt->way_ns = 0;
 		if (!is_his || is_excused)
 			continue;
-		if (is_clear)
+		if (is_clear || is_known)
 			ignore(doubt, now_ns);
 		else if (doubt->ignored_until_ns < now_ns + TURN_REPAY_NS)
 			doubt->ignored_until_ns = now_ns + TURN_REPAY_NS;
@@ -237,6 +246,20 @@ bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns)
 	       peer->doubt.missed_until_ns > now_ns + (TURN_MISSES - 1) * TURN_MISS_NS;
 }
 
+/*
+ * Whether it is this one for whom the reader waits: who holds the turn, and of several who was to blame before, as the others hold theirs
+ * because they do not believe it.
+ */
+static bool is_more_in_way(
+	const struct turn_peer *peer, const struct turn_peer *than, uint64_t now_ns)
+{
+	bool is_held = turn_order_state(peer, now_ns) == TURN_HOLD;
+
+	if (!than || turn_order_state(than, now_ns) != TURN_HOLD)
+		return !than || is_held;
+	return is_held && (was_to_blame(peer, now_ns) || !was_to_blame(than, now_ns));
+}
+
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 	const struct turn_wish *wish, uint64_t now_ns)
 {
@@ -250,7 +273,8 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 		uint64_t ticket_ns = ticket_of(p);
 		uint32_t rank = aged(p->claim.rank, ticket_ns, now_ns);
 
-		if (state >= TURN_CLAIM && (line.in_way < 0 || state == TURN_HOLD))
+		if (state >= TURN_CLAIM &&
+			is_more_in_way(p, line.in_way < 0 ? NULL : &peers[line.in_way], now_ns))
 			line.in_way = (int)i;
 		if (state != TURN_WANT || turn_order_is_passed_over(p, now_ns))
 			continue;

@@ -119,6 +119,13 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 void turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
+/* Of what the reader is to have. */
+enum turn_lack {
+	TURN_LACKS_LITTLE, /* no more than slices cost each other that have long kernels */
+	TURN_LACKS,	   /* more, as it may since others were last to blame for it */
+	TURN_LACKS_ANEW,   /* more since then */
+};
+
 /*
  * The reader has waited for others and had less than its share. No record is believed from now on of the owner for whose
  * records it waited longest: doubled each time where that was for much longer than for others, or, if there is one owner
@@ -126,11 +133,11 @@ void turn_order_note(
  * how many records; the time of all begins anew.
  *
  * What the reader lacks may be the doing of who was blamed before, and the owner a slice that waited for that one, too, and has it
- * back: only who was clearly to blame before is blamed again for it. Anybody else is excused, and its time alone begins
- * anew, unless the reader lacks as much more since then (lacks_anew).
+ * back: only who was clearly to blame before is blamed again for it, doubled each time. Anybody else is excused, and its time alone begins
+ * anew, unless the reader lacks as much more since then. Who was clearly to blame before, and clearly is again, is blamed for little.
  */
 unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
-	bool lacks_anew, uint64_t now_ns);
+	enum turn_lack lack, uint64_t now_ns);
 
 /* The reader waited so long for the peer. */
 void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns);
@@ -148,7 +155,7 @@ void turn_order_note_miss(struct turn_peer *peer, unsigned alive, uint64_t now_n
 bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);
 
 struct turn_line {
-	int in_way;	  /* who claims or holds the turn; -1: it is free */
+	int in_way; /* who claims or holds the turn, and of several holders who was to blame before; -1: it is free */
 	int first;	  /* who is first in line; -1: the reader */
 	unsigned before;  /* how many are before the reader */
 	uint64_t wait_ns; /* for how long the reader lets them take the free turn */

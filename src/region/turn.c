@@ -250,13 +250,13 @@ void turn_forgive(struct turn *t)
 		t->peers[i].doubt.way_ns = 0;
 }
 
-bool turn_blame(struct turn *t, uint64_t served_ns, bool lacks_anew, uint64_t now_ns)
+bool turn_blame(struct turn *t, uint64_t served_ns, enum turn_lack lack, uint64_t now_ns)
 {
 	if (turn_word_is_tampered(t, now_ns)) {
 		turn_forgive(t);
 		return true;
 	}
-	if (!turn_order_blame(t->peers, t->peer_count, served_ns, lacks_anew, now_ns))
+	if (!turn_order_blame(t->peers, t->peer_count, served_ns, lack, now_ns))
 		return false;
 	for (unsigned i = 0; i < t->peer_count; i++) {
 		if (!turn_order_is_ignored(&t->peers[i], now_ns))

@@ -151,7 +151,7 @@ int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_u
  * The slice had the device for so long since it was last asked this, less than its share: see turn_order_blame(). False where
  * nobody is to blame as yet: it is asked again with all of that time.
  */
-bool turn_blame(struct turn *turn, uint64_t served_ns, bool lacks_anew, uint64_t now_ns);
+bool turn_blame(struct turn *turn, uint64_t served_ns, enum turn_lack lack, uint64_t now_ns);
 /* It had its share. */
 void turn_forgive(struct turn *turn);
 

@@ -121,7 +121,7 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_longer(void **state)
 	p.owner = 1;
 	for (int i = 0; i < 10; i++) {
 		turn_order_note_wait(&p.doubt, MS);
-		assert_int_equal(turn_order_blame(&p, 1, 0, true, at), 1);
+		assert_int_equal(turn_order_blame(&p, 1, 0, TURN_LACKS_ANEW, at), 1);
 		assert_int_equal(p.doubt.ignored_until_ns, at + expected);
 		at += expected;
 		expected = i == 0 ? TURN_IGNORE_AGAIN_NS : 2 * expected;
@@ -130,7 +130,7 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_longer(void **state)
 	}
 	at += 64001 * MS;
 	turn_order_note_wait(&p.doubt, MS);
-	turn_order_blame(&p, 1, 0, true, at);
+	turn_order_blame(&p, 1, 0, TURN_LACKS_ANEW, at);
 	assert_int_equal(p.doubt.ignored_until_ns, at + TURN_IGNORE_NS);
 }
 
@@ -208,7 +208,8 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 			peers[k].owner = rows[i].owners[k];
 			peers[k].doubt.way_ns = rows[i].way_ms[k] * MS;
 		}
-		count = turn_order_blame(peers, rows[i].count, rows[i].served_ms * MS, true, NOW);
+		count = turn_order_blame(
+			peers, rows[i].count, rows[i].served_ms * MS, TURN_LACKS_ANEW, NOW);
 		for (unsigned k = 0; k < rows[i].count; k++) {
 			blamed |= turn_order_is_ignored(&peers[k], NOW) << k;
 			if (turn_order_is_ignored(&peers[k], NOW))
@@ -230,20 +231,72 @@ static void beside_one_that_was_to_blame_another_is_excused(void **state)
 	peers[0].owner = 1;
 	peers[1].owner = 2;
 	peers[0].doubt.way_ns = 100 * MS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, true, NOW), 1);
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS_ANEW, NOW), 1);
 	peers[0].doubt.way_ns = 10 * MS;
 	peers[1].doubt.way_ns = 50 * MS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, false, NOW + MS), 0);
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS, NOW + MS), 0);
 	assert_int_equal(peers[0].doubt.way_ns, 10 * MS);
 	assert_int_equal(peers[1].doubt.way_ns, 0);
 	/* Who was to blame before is again. */
-	assert_int_equal(turn_order_blame(peers, 2, 0, false, NOW + 2000 * MS), 1);
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS, NOW + 2000 * MS), 1);
 	assert_true(turn_order_is_ignored(&peers[0], NOW + 2000 * MS));
 	assert_false(turn_order_is_ignored(&peers[1], NOW + 2000 * MS));
 	/* And another one, where the reader lacks more since. */
 	peers[1].doubt.way_ns = 50 * MS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, true, NOW + 2001 * MS), 1);
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS_ANEW, NOW + 2001 * MS), 1);
 	assert_true(turn_order_is_ignored(&peers[1], NOW + 2001 * MS));
+}
+
+/* How often one was to blame before, how long it was waited for, and for how long it is blamed. */
+static void who_was_to_blame_before_is_blamed_for_little(void **state)
+{
+	static const struct {
+		unsigned times, way_ms, other_ms, served_ms;
+		enum turn_lack lack;
+		unsigned for_ms;
+	} rows[] = {
+		{1, 50, 0, 10, TURN_LACKS_LITTLE, 4000},
+		{2, 50, 10, 500, TURN_LACKS_LITTLE, 8000},
+		/* not clearly */
+		{1, 50, 40, 10, TURN_LACKS_LITTLE, 0},
+		{1, 50, 0, 200, TURN_LACKS_LITTLE, 0},
+		{1, 50, 0, 200, TURN_LACKS, 4000},
+		{1, 50, 40, 10, TURN_LACKS_ANEW, 4000},
+		/* never before */
+		{0, 50, 0, 10, TURN_LACKS_LITTLE, 0},
+		{0, 50, 0, 10, TURN_LACKS_ANEW, 1000},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct turn_peer peers[2] = {
+			peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
+		uint64_t for_ms = rows[i].for_ms;
+
+		peers[0].owner = 1;
+		peers[1].owner = 2;
+		peers[0].doubt.ignored_times = rows[i].times;
+		peers[0].doubt.way_ns = rows[i].way_ms * MS;
+		peers[1].doubt.way_ns = rows[i].other_ms * MS;
+		assert_int_equal(
+			turn_order_blame(peers, 2, rows[i].served_ms * MS, rows[i].lack, NOW),
+			for_ms != 0);
+		assert_int_equal(peers[0].doubt.ignored_until_ns, for_ms ? NOW + for_ms * MS : 0);
+		assert_int_equal(peers[0].doubt.way_ns, for_ms ? 0 : rows[i].way_ms * MS);
+	}
+}
+
+/* Both hold the turn: the one does not believe the other. */
+static void of_two_holders_who_was_to_blame_before_is_waited_for(void **state)
+{
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
+
+	for (int i = 0; i < 2; i++) {
+		struct turn_peer peers[3] = {peer(TURN_HOLD, 1, NOW, UINT64_MAX),
+			peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_CLAIM, 1, NOW, NOW + MS)};
+
+		peers[i].doubt.ignored_times = 1;
+		assert_int_equal(turn_order_line(peers, 3, &wish, NOW).in_way, i);
+	}
 }
 
 /* Also by one that is never seen in the way twice in a row. */
@@ -315,6 +368,8 @@ int main(void)
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
 		cmocka_unit_test(beside_one_that_was_to_blame_another_is_excused),
+		cmocka_unit_test(who_was_to_blame_before_is_blamed_for_little),
+		cmocka_unit_test(of_two_holders_who_was_to_blame_before_is_waited_for),
 		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),

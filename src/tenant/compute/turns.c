@@ -30,7 +30,8 @@
  */
 #define JUDGED_NS      UINT64_C(400000000)
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
-#define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
+#define KNOWN_PART     4 /* of that is enough to tell it of who had too much before */
+#define AGAIN_NS       UINT64_C(50000000) /* of waiting, since others were last judged */
 
 /*
  * Programs that wait for each of their steps let the device rest in between. A turn is kept for twice such a pause, as the last
@@ -265,6 +266,13 @@ void turns_wait(struct meter *m, uint64_t until_ns)
 	(void)turn_wait(&m->turns.turn, until_ns);
 }
 
+static enum turn_lack lack_of(const struct meter *m)
+{
+	if (m->credit.owed_ns < judged_ns(m))
+		return TURN_LACKS_LITTLE;
+	return m->credit.lack_ns < judged_ns(m) ? TURN_LACKS : TURN_LACKS_ANEW;
+}
+
 /*
  * A slice that has waited for others until they had so much of its share tells who had too much. It is well before credit
  * can keep no more of what is to come back, as from then on it would be lost.
@@ -277,9 +285,11 @@ static void judge(struct meter *m, uint64_t now_ns)
 	if (!m->credit.is_owed) {
 		turn_forgive(&m->turns.turn);
 	} else {
-		if (m->credit.owed_ns < judged_ns(m) || m->turns.waited_ns < AGAIN_NS ||
-			!turn_blame(&m->turns.turn, served_ns - m->turns.served_ns,
-				m->credit.lack_ns >= judged_ns(m), now_ns))
+		enum turn_lack lack = lack_of(m);
+
+		if (m->credit.owed_ns < judged_ns(m) / KNOWN_PART ||
+			m->turns.waited_ns < AGAIN_NS ||
+			!turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, lack, now_ns))
 			return;
 		credit_blamed(m);
 	}

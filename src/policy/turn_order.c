@@ -129,18 +129,21 @@ void turn_order_note(
 	doubt->outlasted_ns = peer->claim.since_ns;
 }
 
-static uint64_t owner_way_ns(const struct turn_peer *peers, unsigned count, uint64_t owner)
+/* Who is not believed now is in nobody's way. */
+static uint64_t owner_way_ns(
+	const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
 {
 	uint64_t way_ns = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		way_ns += peers[i].owner == owner ? peers[i].doubt.way_ns : 0;
+		if (peers[i].owner == owner && !turn_order_is_ignored(&peers[i], now_ns))
+			way_ns += peers[i].doubt.way_ns;
 	return way_ns;
 }
 
 /* The owner for whom the reader waited longest, and whether that was for much longer than for others. */
-static uint64_t worst_owner(
-	const struct turn_peer *peers, unsigned count, uint64_t served_ns, bool *ret_is_clear)
+static uint64_t worst_owner(const struct turn_peer *peers, unsigned count, uint64_t served_ns,
+	uint64_t now_ns, bool *ret_is_clear)
 {
 	uint64_t owner = 0, most_ns = 0, sum_ns = 0; /* 0: for none */
 	unsigned owners = 0;
@@ -151,7 +154,7 @@ static uint64_t worst_owner(
 
 		while (peers[first].owner != peers[i].owner)
 			first++;
-		way_ns = first == i ? owner_way_ns(peers, count, peers[i].owner) : 0;
+		way_ns = first == i ? owner_way_ns(peers, count, peers[i].owner, now_ns) : 0;
 		owners += way_ns != 0;
 		sum_ns += way_ns;
 		if (way_ns <= most_ns)
@@ -180,33 +183,64 @@ static bool owner_was_to_blame(
 	return false;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of each owner so much waiting is no offence, since anybody was last to blame. */
+static void excuse(struct turn_peer *peers, unsigned count, uint64_t owner)
+{
+	uint64_t left_ns = TURN_PATIENCE_NS;
+
+	for (unsigned i = 0; i < count; i++)
+		if (peers[i].owner == owner)
+			left_ns -= least(left_ns, peers[i].doubt.excused_ns);
+	for (unsigned i = 0; i < count; i++) {
+		struct turn_doubt *doubt = &peers[i].doubt;
+		uint64_t ns = peers[i].owner == owner ? least(left_ns, doubt->way_ns) : 0;
+
+		doubt->way_ns -= ns;
+		doubt->excused_ns += ns;
+		left_ns -= ns;
+	}
+}
+
 unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
 	enum turn_lack lack, uint64_t now_ns)
 {
 	bool is_clear;
-	uint64_t owner = worst_owner(peers, count, served_ns, &is_clear);
+	uint64_t owner = worst_owner(peers, count, served_ns, now_ns, &is_clear);
 	bool is_known = owner && owner_was_to_blame(peers, count, owner, now_ns);
-	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
-	bool is_excused = owner && lack != TURN_LACKS_ANEW && !is_known;
 	unsigned blamed = 0;
 
 	if (lack == TURN_LACKS_LITTLE && !(is_known && is_clear))
 		return 0;
-	for (unsigned i = 0; i < count; i++) {
+	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
+	if (owner && lack != TURN_LACKS_ANEW && !is_known) {
+		excuse(peers, count, owner);
+		return 0;
+	}
+	turn_order_forgive(peers, count);
+	for (unsigned i = 0; owner && i < count; i++) {
 		struct turn_doubt *doubt = &peers[i].doubt;
-		bool is_his = owner && peers[i].owner == owner;
 
-		if (is_his || !is_excused)
-			doubt->way_ns = 0;
-		if (!is_his || is_excused)
+		if (peers[i].owner != owner)
 			continue;
-		if (is_clear || is_known)
+		if (is_clear || is_known || now_ns < doubt->suspect_until_ns)
 			ignore(doubt, now_ns);
 		else if (doubt->ignored_until_ns < now_ns + TURN_REPAY_NS)
 			doubt->ignored_until_ns = now_ns + TURN_REPAY_NS;
+		doubt->suspect_until_ns = now_ns + TURN_SUSPECT_NS;
 		blamed++;
 	}
 	return blamed;
+}
+
+void turn_order_forgive(struct turn_peer *peers, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		peers[i].doubt.way_ns = peers[i].doubt.excused_ns = 0;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -227,6 +261,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	doubt->is_outlasted |= from->is_outlasted;
 	doubt->is_slow |= from->is_slow;
 	doubt->way_ns += from->way_ns;
+	doubt->excused_ns += from->excused_ns;
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
 	if (from->ignored_times > doubt->ignored_times)

@@ -35,11 +35,12 @@
 #define TURN_IGNORE_AGAIN_NS UINT64_C(4000000000)
 #define TURN_IGNORE_MOST_NS  UINT64_C(64000000000) /* at most, and after as long all is forgotten */
 #define TURN_REPAY_NS \
-	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
-#define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
-#define TURN_MISSES  8u /* that count at once, and the next one is not waited for */
-#define TURN_RANKS   2u /* of a priority: who is within its cores, and after it who borrows */
-#define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
+	UINT64_C(400000000) /* not believed by a reader that others had much time of */
+#define TURN_SUSPECT_NS (TURN_REPAY_NS + TURN_IGNORE_NS)
+#define TURN_MISS_NS	(32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
+#define TURN_MISSES	8u /* that count at once, and the next one is not waited for */
+#define TURN_RANKS	2u /* of a priority: who is within its cores, and after it who borrows */
+#define TURN_RANK_NS	UINT64_C(200000000) /* after such a wait ranks no longer count */
 /* The same for who borrows: others have their shares first, also where their kernels are long. */
 #define TURN_BORROWS_NS UINT64_C(1000000000)
 #define TURN_ROOM_PART	12 /* of its own turns a slice keeps a twelfth free for who goes first */
@@ -64,7 +65,10 @@ struct turn_claim {
 
 /* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
-	uint64_t way_ns;    /* for how long the reader waited for it of late */
+	uint64_t
+		way_ns; /* for how long the reader waited for it of late, without what is excused */
+	uint64_t excused_ns;
+	uint64_t suspect_until_ns; /* who is waited for longest again before is clearly to blame */
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t turn_ns;   /* when the turn began in which it was last seen */
@@ -129,15 +133,18 @@ enum turn_lack {
 /*
  * The reader has waited for others and had less than its share. No record is believed from now on of the owner for whose
  * records it waited longest: doubled each time where that was for much longer than for others, or, if there is one owner
- * alone, than the reader had the device; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
+ * alone, than the reader had the device, or twice within TURN_SUSPECT_NS; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
  * how many records; the time of all begins anew.
  *
  * What the reader lacks may be the doing of who was blamed before, and the owner a slice that waited for that one, too, and has it
- * back: only who was clearly to blame before is blamed again for it, doubled each time. Anybody else is excused, and its time alone begins
- * anew, unless the reader lacks as much more since then. Who was clearly to blame before, and clearly is again, is blamed for little.
+ * back: only who was clearly to blame before is blamed again for it, doubled each time. Anybody else is excused, and TURN_PATIENCE_NS
+ * of its time does not count, unless the reader lacks as much more since then. Who was clearly to blame before, and clearly is again, is blamed for little.
  */
 unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
 	enum turn_lack lack, uint64_t now_ns);
+
+/* The reader has what it is to have: the time of all begins anew. */
+void turn_order_forgive(struct turn_peer *peers, unsigned count);
 
 /* The reader waited so long for the peer. */
 void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns);

@@ -35,11 +35,17 @@ static int keep_errno(int r, int saved)
 	return r;
 }
 
-static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_poll_ns)
+/* Whoever holds the turn beside the other one is as much in the way. */
+static int wait_for(
+	struct turn *t, int other, uint64_t now_ns, uint64_t poll_ns, uint64_t *ret_poll_ns)
 {
+	bool is_held = other >= 0 && turn_order_state(&t->peers[other], now_ns) == TURN_HOLD;
+
 	t->awaited = other;
 	for (unsigned i = 0; i < t->peer_count; i++)
-		t->peers[i].doubt.is_awaited = (int)i == other;
+		t->peers[i].doubt.is_awaited =
+			(int)i == other ||
+			(is_held && turn_order_state(&t->peers[i], now_ns) == TURN_HOLD);
 	*ret_poll_ns = poll_ns;
 	return TURN_E_WAIT;
 }
@@ -100,7 +106,8 @@ static int wait_in_line(
 	t->free_since_ns = 0;
 	if (until_ns < now_ns + AGAIN_NS)
 		until_ns = now_ns + AGAIN_NS;
-	return wait_for(t, line->in_way, turn_sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
+	return wait_for(
+		t, line->in_way, now_ns, turn_sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
 }
 
 static uint64_t first_lease(const struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
@@ -127,7 +134,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	/* Who does not believe the turn before this one does not take the claim for a part of it. */
 	turn_set(&t->own->face.since_ns, now_ns);
 	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
+		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
 	line = poll_line(t, wish, true, true, now_ns);
 	if (line.in_way >= 0) {
@@ -136,12 +143,12 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 		turn_word_change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
 		if (is_held)
 			return wait_in_line(t, &line, now_ns, ret_poll_ns);
-		return wait_for(t, line.in_way,
+		return wait_for(t, line.in_way, now_ns,
 			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_poll_ns);
 	}
 	t->wanted_since_ns = 0;
 	if (!turn_word_put_hold(t, word, first_lease(t, now_ns, busy_until_ns)))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
+		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	t->is_substitute = line.first >= 0;
 	if (line.first >= 0)
 		turn_order_note_miss(&t->peers[line.first], t->alive_count, now_ns);
@@ -166,19 +173,19 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	t->own_news = atomic_load_explicit(&t->own->face.news, memory_order_acquire);
 	*word = turn_load(&t->books->word);
 	if ((*word & TURN_WORD_DRAINING) && turn_counts(*word, TURN_HOLD, now_ns))
-		return wait_for(t, -1, turn_sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS),
-			ret_poll_ns);
+		return wait_for(t, -1, now_ns,
+			turn_sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS), ret_poll_ns);
 	/*
 	 * Others may not have found us yet, and would not see our claim: no wish, as who is first in line and
 	 * does not take the turn is not believed for long.
 	 */
 	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
 	if (is_new && turn_count_peers(t, now_ns) > 0)
-		return wait_for(
-			t, -1, turn_sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_poll_ns);
+		return wait_for(t, -1, now_ns,
+			turn_sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_poll_ns);
 	if (turn_counts(*word, TURN_CLAIM, now_ns) || turn_counts(*word, TURN_HOLD, now_ns) ||
 		!say_wish(t, word, rank, now_ns))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
+		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	wish.ticket_ns = turn_get(&t->books->since_ns);
 	FAULT("turn: wanted");
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
@@ -190,7 +197,8 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 		t->free_since_ns = now_ns;
 	take_ns = t->free_since_ns + line.wait_ns;
 	if (now_ns < take_ns)
-		return wait_for(t, line.first, turn_sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
+		return wait_for(
+			t, line.first, now_ns, turn_sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
 	return claim(t, word, &wish, busy_until_ns, ret_poll_ns);
 }
 
@@ -246,8 +254,7 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 
 void turn_forgive(struct turn *t)
 {
-	for (unsigned i = 0; i < t->peer_count; i++)
-		t->peers[i].doubt.way_ns = 0;
+	turn_order_forgive(t->peers, t->peer_count);
 }
 
 bool turn_blame(struct turn *t, uint64_t served_ns, enum turn_lack lack, uint64_t now_ns)

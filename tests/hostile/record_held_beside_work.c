@@ -5,31 +5,11 @@
  */
 #include "tests/hostile/records.h"
 
-#define TURN_NS (100 * MS)
-
-static void hold(struct turn_record *record)
-{
-	uint64_t since_ns = records_now_ns();
-
-	while (records_now_ns() < since_ns + TURN_NS) {
-		records_say(record, TURN_HOLD, 0, 10 * MS);
-		record->face.since_ns = since_ns;
-		served_sleep(MS);
-	}
-}
-
 static void attack(void)
 {
-	struct turn_record *record;
-
 	records_start_work(MS / 2);
 	records_enter();
-	record = records_make("x");
-	for (;;) {
-		hold(record);
-		records_say(record, TURN_FREE, 0, 0);
-		served_sleep(MS);
-	}
+	records_hold_again(records_make("x"));
 }
 
 int main(void)

@@ -11,7 +11,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define USER 54321
+#define USER	54321
+#define TURN_NS (100 * MS)
 
 uint64_t records_now_ns(void)
 {
@@ -41,11 +42,16 @@ static void enter_folder(void)
 		served_sleep(MS);
 }
 
-void records_enter(void)
+void records_enter_as(unsigned user)
 {
 	if (geteuid() == 0)
-		MUST(setuid(USER));
+		MUST(setuid(USER + user));
 	enter_folder();
+}
+
+void records_enter(void)
+{
+	records_enter_as(0);
 }
 
 static struct turn_record *map(const char *name, int access)
@@ -160,4 +166,19 @@ void records_say(struct turn_record *record, enum turn_state state, uint32_t ran
 	record->face.since_ns = now_ns;
 	record->face.seen_ns = now_ns;
 	record->face.word = TURN_WORD(state, state == TURN_FREE ? 0 : now_ns + ns);
+}
+
+void records_hold_again(struct turn_record *record)
+{
+	for (;;) {
+		uint64_t since_ns = records_now_ns();
+
+		while (records_now_ns() < since_ns + TURN_NS) {
+			records_say(record, TURN_HOLD, 0, 10 * MS);
+			record->face.since_ns = since_ns;
+			served_sleep(MS);
+		}
+		records_say(record, TURN_FREE, 0, 0);
+		served_sleep(MS);
+	}
 }

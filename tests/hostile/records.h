@@ -10,6 +10,9 @@
 /* Gives up root for another user, where it may, and goes into the device's folder once another slice has made it. */
 void records_enter(void);
 
+/* The same, for one of several such users. */
+void records_enter_as(unsigned user);
+
 /* A record of that name, made with its magic where it is missing. */
 struct turn_record *records_make(const char *name);
 
@@ -35,3 +38,6 @@ uint64_t records_now_ns(void);
 
 /* That it holds the time slice, or wants it, from now on for so long. */
 void records_say(struct turn_record *record, enum turn_state state, uint32_t rank, uint64_t ns);
+
+/* That it holds the time slice, and each tenth of a second that it has begun anew, without end. */
+void records_hold_again(struct turn_record *record);

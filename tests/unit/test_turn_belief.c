@@ -285,6 +285,45 @@ static void who_was_to_blame_before_is_blamed_for_little(void **state)
 	}
 }
 
+/* Who has back what it could not have takes no more than that. Of one owner all records together. */
+static void no_more_than_a_turns_patience_is_excused(void **state)
+{
+	struct turn_peer peers[3] = {peer(TURN_HOLD, 1, NOW, UINT64_MAX),
+		peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
+
+	for (unsigned i = 0; i < 3; i++)
+		peers[i].owner = 1 + i / 2;
+	peers[0].doubt.way_ns = 150 * MS;
+	assert_int_equal(turn_order_blame(peers, 3, 0, TURN_LACKS, NOW), 0);
+	peers[1].doubt.way_ns = 150 * MS;
+	assert_int_equal(turn_order_blame(peers, 3, 0, TURN_LACKS, NOW), 0);
+	assert_int_equal(peers[0].doubt.way_ns, 0);
+	assert_int_equal(peers[1].doubt.way_ns, 50 * MS);
+	peers[2].doubt.way_ns = 20 * MS;
+	assert_int_equal(turn_order_blame(peers, 3, 0, TURN_LACKS_ANEW, NOW), 2);
+	assert_int_equal(peers[1].doubt.ignored_until_ns, NOW + TURN_IGNORE_NS);
+	assert_int_equal(peers[1].doubt.excused_ns, 0);
+}
+
+static void who_is_waited_for_longest_twice_is_clearly_to_blame(void **state)
+{
+	static const uint64_t after_ms[] = {1399, 1400};
+
+	for (size_t i = 0; i < ARRAY_SIZE(after_ms); i++) {
+		struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+		uint64_t at_ns = NOW + after_ms[i] * MS;
+
+		p.owner = 1;
+		p.doubt.way_ns = 100 * MS;
+		assert_int_equal(turn_order_blame(&p, 1, 100 * MS, TURN_LACKS_ANEW, NOW), 1);
+		assert_int_equal(p.doubt.ignored_until_ns, NOW + TURN_REPAY_NS);
+		p.doubt.way_ns = 100 * MS;
+		assert_int_equal(turn_order_blame(&p, 1, 100 * MS, TURN_LACKS_ANEW, at_ns), 1);
+		assert_int_equal(
+			p.doubt.ignored_until_ns, at_ns + (i ? TURN_REPAY_NS : TURN_IGNORE_NS));
+	}
+}
+
 /* Both hold the turn: the one does not believe the other. */
 static void of_two_holders_who_was_to_blame_before_is_waited_for(void **state)
 {
@@ -369,6 +408,8 @@ int main(void)
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
 		cmocka_unit_test(beside_one_that_was_to_blame_another_is_excused),
 		cmocka_unit_test(who_was_to_blame_before_is_blamed_for_little),
+		cmocka_unit_test(no_more_than_a_turns_patience_is_excused),
+		cmocka_unit_test(who_is_waited_for_longest_twice_is_clearly_to_blame),
 		cmocka_unit_test(of_two_holders_who_was_to_blame_before_is_waited_for),
 		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),

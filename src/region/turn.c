@@ -387,6 +387,7 @@ static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 	turn_set(&t->own->face.held_ns,
 		turn_get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
 	t->wanted_since_ns = 0;
+	t->held_until_ns = turn_sooner(t->held_until_ns, now_ns);
 	turn_word_wake(t);
 	return true;
 }
@@ -420,6 +421,7 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns, uin
 	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
 	if (!turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
 		return;
+	t->held_until_ns = turn_sooner(t->held_until_ns, end_ns);
 	if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
 		t->woke_ns = now_ns;
 		turn_word_wake(t);
@@ -459,8 +461,10 @@ int turn_release(struct turn *t, uint64_t now_ns)
 			continue;
 		}
 		end_ns = turn_sooner(end_ns, TURN_WORD_UNTIL_NS(word));
-		if (turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
+		if (turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING)) {
+			t->held_until_ns = turn_sooner(t->held_until_ns, end_ns);
 			return keep_errno(TURN_E_SHARED, saved);
+		}
 	}
 	return keep_errno(0, saved);
 }

@@ -77,7 +77,8 @@ struct turn {
 	uint64_t peeked_ns;	  /* when they were last read without a poll */
 	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
 	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
-	uint64_t held_until_ns;	  /* as announced last for work of this process */
+	uint64_t
+		held_until_ns; /* as announced last for work of this process, or when the turn was given back before */
 	struct turn_room room;
 	bool is_substitute; /* took the turn as the first in line did not: for a moment */
 	bool is_cut;	    /* the last turn was wanted before it was over, by who goes before */

@@ -54,6 +54,20 @@ static void long_work_of_an_earlier_turn_makes_no_later_one_long(void **state)
 		TURN_WORD_UNTIL_NS(atomic_load(&a.books->word)), now + 240 * MS, now + 245 * MS);
 }
 
+/* What a launch under way gives then runs on beside others' work. */
+static void a_turn_that_is_given_back_was_held_until_then(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 100 * MS), TURN_HELD);
+	assert_in_range(a.held_until_ns, now + 99 * MS, now + 101 * MS);
+	turn_shorten(&a, now, now + 50 * MS);
+	assert_in_range(a.held_until_ns, now + 49 * MS, now + 51 * MS);
+	turn_idle(&a, MS, now);
+	assert_int_equal(a.held_until_ns, now + MS);
+	turn_release(&a, now);
+	assert_int_equal(a.held_until_ns, now);
+}
+
 /* The holder of it makes no call meanwhile, as a program does that waits for its work. */
 static void long_work_is_waited_for_to_its_end(void **state)
 {
@@ -210,6 +224,7 @@ int main(void)
 		TURN_TEST(who_dies_holding_is_past_when_its_lease_is),
 		TURN_TEST(no_honest_lease_is_longer_than_244_ms_but_for_what_the_turn_began_with),
 		TURN_TEST(long_work_of_an_earlier_turn_makes_no_later_one_long),
+		TURN_TEST(a_turn_that_is_given_back_was_held_until_then),
 		TURN_TEST(long_work_is_waited_for_to_its_end),
 		TURN_TEST(long_work_is_of_a_turn_from_its_beginning_on),
 		TURN_TEST(whose_turn_was_outlasted_gives_it_back),

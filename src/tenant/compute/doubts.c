@@ -33,6 +33,11 @@ bool doubts_are_all(const struct region_compute *books, uint64_t now_ns)
 	return doubt_is_suspected(get(&books->suspected), now_ns);
 }
 
+bool doubts_are_drawn(const struct region_compute *books, uint64_t now_ns)
+{
+	return doubt_until_ns(get(&books->doubted), now_ns) && !doubts_are_all(books, now_ns);
+}
+
 bool doubts_draw(struct region_compute *books, uint64_t since_ns, uint64_t now_ns)
 {
 	bool is_drawn, are_all = doubts_are_all(books, now_ns);

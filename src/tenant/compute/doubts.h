@@ -21,6 +21,9 @@ void doubts_note_hidden(struct region_compute *books, uint64_t hidden_ns, uint64
 /* Whether that was found, so that all pauses are doubted. */
 bool doubts_are_all(const struct region_compute *books, uint64_t now_ns);
 
+/* Whether a pause was drawn, so that each piece is measured now, and nothing was found so far. */
+bool doubts_are_drawn(const struct region_compute *books, uint64_t now_ns);
+
 /* A stream's pause since then, before which work was charged as estimated: whether the lot falls on it. */
 bool doubts_draw(struct region_compute *books, uint64_t since_ns, uint64_t now_ns);
 

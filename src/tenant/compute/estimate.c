@@ -15,12 +15,11 @@
 #include "base/bits.h"
 
 #define PLACE_BITS  14
-#define WAYS	    4	 /* in a line of the processor's cache */
-#define LEAST_NS    500	 /* nothing takes less (H200: an empty kernel 1.6 us) */
-#define LEARN_SHARE 3	 /* of 10 by which an estimate moves towards what was measured */
-#define HIDDEN_PART 10	 /* a piece that takes a tenth longer than known hides that, */
-#define HIDDEN_NS   4000 /* if it is more than events measure by chance */
-#define RISE_TIMES  2	 /* if that is so many times as long, it moves there at once */
+#define WAYS	    4	   /* in a line of the processor's cache */
+#define LEAST_NS    500	   /* nothing takes less (H200: an empty kernel 1.6 us) */
+#define LEARN_SHARE 3	   /* of 10 by which an estimate moves towards what was measured */
+#define HIDDEN_NS   100000 /* a tenth of what may be charged as estimated at once */
+#define RISE_TIMES  2	   /* if that is so many times as long, it moves there at once */
 
 /*
  * Two kinds with one place would be new to each other at each launch, and what is new is waited for: of starts of a program
@@ -152,5 +151,5 @@ bool estimate_learn(const struct estimate_mix *mix, uint64_t took_ns, bool is_ro
 					      : (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
 	}
 	return !is_rough && mix->kind_count == 1 && mix->kind[0].times == 1 &&
-	       took_ns > known_ns + known_ns / HIDDEN_PART && took_ns > known_ns + HIDDEN_NS;
+	       took_ns > RISE_TIMES * known_ns && took_ns > known_ns + HIDDEN_NS;
 }

@@ -12,6 +12,11 @@
 
 #define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
 
+/* A piece may take so much longer than known by chance, and so much of more is likely to be hidden: not one that the host's pauses made longer. */
+#define LONGER_PART 10
+#define LONGER_NS   3000
+#define HIDDEN_NS   50000
+
 /*
  * Beside an untracked process the driver's time slices, of 2 ms (H200), interrupt every second batch or so. One that
  * takes so much longer than it should is taken for interrupted, and what it should take is the slice's. Many in a row are
@@ -98,12 +103,46 @@ int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, 
 	return (int64_t)fresh;
 }
 
+/*
+ * Of a piece after a pause that was drawn, and none of those before were suspected: how much is likely to be hidden, 0: nothing. All of
+ * them are held against what was known before, so nothing is learned of them.
+ */
+static uint64_t sample(struct meter *m, uint64_t known_ns, uint64_t took_ns)
+{
+	uint64_t longer_ns = m->spans.longer_ns + took_ns,
+		 honest_ns = known_ns + known_ns / LONGER_PART + LONGER_NS;
+
+	longer_ns = longer_ns > honest_ns ? longer_ns - honest_ns : 0;
+	m->spans.longer_ns = longer_ns > HIDDEN_NS ? 0 : longer_ns;
+	return longer_ns > HIDDEN_NS ? longer_ns : 0;
+}
+
+/* By how much the work took longer than it was known to, where that is likely to be hidden otherwise. */
+static uint64_t find_hidden(
+	struct meter *m, const struct span *span, uint64_t took_ns, uint64_t now_ns)
+{
+	bool is_rough = span->is_first && m->turns.peer_count;
+	uint64_t known_ns = estimate_mix_ns(&span->mix);
+
+	if (!span->is_measured || m->spans.interrupted)
+		return 0;
+	if (known_ns && doubts_are_drawn(m->books, now_ns))
+		return is_rough ? 0 : sample(m, known_ns, took_ns);
+	m->spans.longer_ns = 0;
+	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
+	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
+	return estimate_learn(&span->mix, took_ns, is_rough) &&
+			       span->expected_ns < METER_BATCH_NS && took_ns > span->expected_ns
+		       ? took_ns - span->expected_ns
+		       : 0;
+}
+
 uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
 	uint64_t took = span->end_ns - span->start_ns, elapsed, fresh;
 	uint32_t own = own_permille(m, span, took);
-	bool is_hidden;
+	uint64_t hidden_ns;
 
 	credit_hide(m);
 	fresh = book(m, from, span->end_ns, span->is_placed ? span->unsure_ns : UINT64_MAX, own,
@@ -114,11 +153,7 @@ uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		m->spans.overlap_permille =
 			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
 	}
-	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
-	is_hidden = span->is_measured && !m->spans.interrupted &&
-		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count) &&
-		    span->expected_ns < METER_BATCH_NS && took > span->expected_ns;
+	hidden_ns = find_hidden(m, span, took, now_ns);
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
@@ -126,10 +161,10 @@ uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
 	/* What is found out by chance stands for as much that is not. */
 	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
-		is_hidden && !doubts_are_all(m->books, now_ns) ? DOUBTED : 1, now_ns);
+		hidden_ns && !doubts_are_all(m->books, now_ns) ? DOUBTED : 1, now_ns);
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(
 		&m->books->lent_ns, credit_lent_ns(m, fresh), memory_order_relaxed);
 	FAULT("meter: partly charged");
-	return is_hidden ? took - span->expected_ns : 0;
+	return hidden_ns;
 }

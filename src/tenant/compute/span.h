@@ -28,6 +28,8 @@ struct spans {
 	uint32_t
 		interrupted; /* batches in a row that an untracked process's work is taken to have interrupted */
 	uint64_t busy_ns; /* the device worked for this process so long, since it began */
+	/* By how much pieces of work after pauses that were drawn took longer than estimated, one after the other. */
+	uint64_t longer_ns;
 };
 
 /* clang-format off */

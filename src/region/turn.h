@@ -129,6 +129,9 @@ void turn_set_patience(struct turn *turn, uint64_t patience_ns);
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 
+/* Whether another program has changed the slice's record of late, so that others know nothing of its turns. */
+bool turn_is_tampered(const struct turn *turn, uint64_t now_ns);
+
 /*
  * Whether another slice has wanted or had the device since then, as far as looks at their records saw: the last of them is
  * no more than half a ms old. True where they are not known.

@@ -117,7 +117,7 @@ void turn_order_note(
 		doubt->in_way_ns = 0;
 	doubt->turn_ns = peer->claim.since_ns;
 	/* Whoever lets go between two looks was waited for all the same. */
-	if (is_awaited)
+	if (is_awaited || doubt->has_taken)
 		turn_order_note_wait(doubt, elapsed_ns);
 	if (!doubt->was_in_way)
 		return;
@@ -369,7 +369,7 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
 	return false;
 }
 
-bool turn_order_is_taken(
+int turn_order_taken_by(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -380,9 +380,9 @@ bool turn_order_is_taken(
 			continue;
 		if (theirs_ns < since_ns || theirs_ns > since_ns + TURN_PATIENCE_NS ||
 			(theirs_ns == since_ns && p->wins_ties))
-			return true;
+			return (int)i;
 	}
-	return false;
+	return -1;
 }
 
 bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns)

@@ -83,6 +83,7 @@ struct turn_doubt {
 	bool was_in_way;
 	bool is_outlasted; /* there is one */
 	bool is_awaited;   /* the reader's present wish waits for it */
+	bool has_taken;	   /* the reader gave its last turn back for it, and has had none since */
 	bool is_slow;	/* a look at its record has taken long: its page is not touched any more */
 	bool is_absent; /* room was made for it in vain, and it has had no turn since */
 };
@@ -185,11 +186,11 @@ bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 
 /*
- * Whether one of them holds a turn beside the reader's own, which began at since_ns, and the reader is to give way: the other one began first, or
+ * Which of them holds a turn beside the reader's own, which began at since_ns, so that the reader is to give way; -1: none: the other one began first, or
  * so long after that that it does not believe the reader's any more. Both would go on as long as they have work. It comes to that where one was
  * to blame for a while.
  */
-bool turn_order_is_taken(
+int turn_order_taken_by(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
 
 /*

@@ -245,10 +245,13 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 		return keep_errno(TURN_HELD, saved);
 	}
 	r = take(t, &word, rank, busy_until_ns, ret_poll_ns);
-	if (r == TURN_HELD)
+	if (r == TURN_HELD) {
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
-	else
+		for (unsigned i = 0; i < t->peer_count; i++)
+			t->peers[i].doubt.has_taken = false;
+	} else {
 		turn_set(&t->books->busy_until_ns[t->process], TURN_WANTS);
+	}
 	return keep_errno(r, saved);
 }
 
@@ -298,6 +301,17 @@ static uint64_t quantum_end_ns(const struct turn *t)
 	return turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 }
 
+/* For whom the turn is given back, for him the slice waits until it has the next one, whatever he says meanwhile. */
+static bool is_taken(struct turn *t, uint64_t now_ns)
+{
+	int by =
+		turn_order_taken_by(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns);
+
+	if (by >= 0)
+		t->peers[by].doubt.has_taken = true;
+	return by >= 0;
+}
+
 bool turn_is_wanted(
 	struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -318,7 +332,7 @@ bool turn_is_wanted(
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
-	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns) ||
+	if (is_taken(t, now_ns) ||
 		turn_order_is_wanted(t->peers, t->peer_count, rank, is_over, now_ns, &is_waiting)) {
 		t->is_cut |= !is_over;
 		return true;

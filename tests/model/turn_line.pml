@@ -16,7 +16,7 @@
  * The first slice may be a LIAR that says at each look that it holds, by the turn of before or a new one. The other one waits no
  * longer for it. Who dies or is stopped is in turn.pml.
  *
- * Who sees that the other one holds by a later turn gives its own back (turn_order_is_taken()); without that both go on for as
+ * Who sees that the other one holds by a later turn gives its own back (turn_order_taken_by()); without that both go on for as
  * long as they have work (MUTANT_OUTLASTED_GOES_ON).
  */
 /* run: -DRANK=2 */

@@ -324,6 +324,21 @@ static void who_is_waited_for_longest_twice_is_clearly_to_blame(void **state)
 	}
 }
 
+/* Whatever it says afterwards. */
+static void for_whom_a_turn_was_given_back_is_waited_for_until_the_next(void **state)
+{
+	struct turn_peer p = peer(TURN_FREE, 1, NOW, 0);
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
+
+	p.doubt.has_taken = true;
+	turn_order_note(&p, &wish, 2 * MS, NOW);
+	turn_order_note(&p, &wish, 2 * MS, NOW + 2 * MS);
+	assert_int_equal(p.doubt.way_ns, 4 * MS);
+	p.doubt.has_taken = false;
+	turn_order_note(&p, &wish, 2 * MS, NOW + 4 * MS);
+	assert_int_equal(p.doubt.way_ns, 4 * MS);
+}
+
 /* Both hold the turn: the one does not believe the other. */
 static void of_two_holders_who_was_to_blame_before_is_waited_for(void **state)
 {
@@ -410,6 +425,7 @@ int main(void)
 		cmocka_unit_test(who_was_to_blame_before_is_blamed_for_little),
 		cmocka_unit_test(no_more_than_a_turns_patience_is_excused),
 		cmocka_unit_test(who_is_waited_for_longest_twice_is_clearly_to_blame),
+		cmocka_unit_test(for_whom_a_turn_was_given_back_is_waited_for_until_the_next),
 		cmocka_unit_test(of_two_holders_who_was_to_blame_before_is_waited_for),
 		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),

@@ -234,10 +234,10 @@ static void of_two_holders_one_gives_way(void **state)
 
 		p.wins_ties = rows[i].wins_ties;
 		p.claim.since_ns = NOW + (uint64_t)rows[i].theirs_later_ns;
-		assert_int_equal(
-			turn_order_is_taken(&p, 1, NOW, NOW + 500 * MS), rows[i].gives_way);
+		assert_int_equal(turn_order_taken_by(&p, 1, NOW, NOW + 500 * MS),
+			rows[i].gives_way ? 0 : -1);
 		p.doubt.ignored_until_ns = NOW + 1000 * MS;
-		assert_false(turn_order_is_taken(&p, 1, NOW, NOW + 500 * MS));
+		assert_int_equal(turn_order_taken_by(&p, 1, NOW, NOW + 500 * MS), -1);
 	}
 }
 

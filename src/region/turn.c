@@ -523,11 +523,6 @@ unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 	return t->alive_count;
 }
 
-bool turn_is_tampered(const struct turn *t, uint64_t now_ns)
-{
-	return turn_word_is_tampered(t, now_ns);
-}
-
 bool turn_is_contended(struct turn *t, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t looked_ns;

@@ -77,6 +77,7 @@ struct turn {
 	uint64_t peeked_ns;	  /* when they were last read without a poll */
 	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
 	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
+	uint64_t hidden_ns;	  /* and so that it said nothing of a turn that was held */
 	uint64_t
 		held_until_ns; /* as announced last for work of this process, or when the turn was given back before */
 	struct turn_room room;
@@ -129,8 +130,8 @@ void turn_set_patience(struct turn *turn, uint64_t patience_ns);
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 
-/* Whether another program has changed the slice's record of late, so that others know nothing of its turns. */
-bool turn_is_tampered(const struct turn *turn, uint64_t now_ns);
+/* Whether another program has changed the slice's record of late, so that others knew nothing of a turn that the slice held. */
+bool turn_is_hidden(const struct turn *turn, uint64_t now_ns);
 
 /*
  * Whether another slice has wanted or had the device since then, as far as looks at their records saw: the last of them is

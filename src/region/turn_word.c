@@ -60,9 +60,13 @@ static void mend(struct turn *t, uint64_t now_ns)
 {
 	if (UNLIKELY(turn_get(&t->own->face.magic) != TURN_MAGIC)) {
 		turn_record_show(t);
+		t->hidden_ns = now_ns;
 	} else if (LIKELY(is_as_said(t))) {
 		return;
 	}
+	if (TURN_WORD_STATE(turn_load(&t->own->face.word)) != TURN_HOLD &&
+		TURN_WORD_STATE(turn_load(&t->books->word)) == TURN_HOLD)
+		t->hidden_ns = now_ns;
 	t->tampered_ns = now_ns;
 	publish(t);
 }
@@ -70,6 +74,11 @@ static void mend(struct turn *t, uint64_t now_ns)
 bool turn_word_is_tampered(const struct turn *t, uint64_t now_ns)
 {
 	return t->tampered_ns && now_ns < t->tampered_ns + TAMPERED_NS;
+}
+
+bool turn_is_hidden(const struct turn *t, uint64_t now_ns)
+{
+	return t->hidden_ns && now_ns < t->hidden_ns + TAMPERED_NS;
 }
 
 void turn_word_touch(struct turn *t, uint64_t now_ns)

@@ -24,8 +24,8 @@ void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns
 
 	if (!m->turns.is_open || !m->turns.peer_count)
 		return;
-	/* Others know of no turn that is held by a record which says something else. */
-	if (turn_is_tampered(&m->turns.turn, now_ns))
+	/* Nobody waits for a turn of which the record says nothing. */
+	if (turn_is_hidden(&m->turns.turn, now_ns))
 		ns = overrun_ns(span->start_ns, span->end_ns, 0, 0);
 	else
 		ns = overrun_ns(span->start_ns, span->end_ns, span->expected_ns,

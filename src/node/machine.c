@@ -240,12 +240,16 @@ static void look_at_device(
 	settle(m, listed, at);
 }
 
+#define COMMON_LOCK ".lock" /* beside the slices (cli/edit.c) */
+
 static void look_at_slice(
 	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
+	static const struct rule lock = {
+		.what = "a lock of slices that have none", .kind = FILE_OF_OURS, .forbidden = 022};
 	static const char *const files[] = {"share", "lock", "region"};
-	const struct rule rule = {
-		.what = "a slice", .kind = FOLDER, .owner = owner, .forbidden = 022};
+	struct rule rule = {.what = "a slice", .kind = FOLDER, .forbidden = 022};
+	bool is_lock = !strcmp(name, COMMON_LOCK);
 	char path[512], file[600];
 	unsigned at = m->count;
 	struct stat s;
@@ -253,8 +257,11 @@ static void look_at_slice(
 
 	if (!join(path, sizeof(path), folder, name))
 		return;
+	if (is_lock)
+		rule = lock;
+	rule.owner = owner;
 	is_right = look(m, path, &rule);
-	for (size_t i = 0; is_right && i < ARRAY_SIZE(files); i++) {
+	for (size_t i = 0; is_right && !is_lock && i < ARRAY_SIZE(files); i++) {
 		/* The slice's processes write to the region, whoever they are. */
 		const struct rule of = {.what = "a slice's file",
 			.kind = FILE_OF_OURS,

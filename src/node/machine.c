@@ -29,6 +29,7 @@
 enum finding { RIGHT, UNSEEN, WRONG, FINDINGS };
 
 struct listed {
+	bool has_all_wrong;	      /* all that are wrong are listed */
 	unsigned looked_at, left_out; /* names */
 	unsigned count[FINDINGS];
 };
@@ -47,6 +48,8 @@ static bool may_look(struct listed *listed)
 /* Whether one more is listed. */
 static bool count_one(struct listed *listed, enum finding finding)
 {
+	if (finding == WRONG && listed->has_all_wrong)
+		return true;
 	return listed->count[finding]++ < LISTED_MOST;
 }
 
@@ -106,21 +109,45 @@ static bool look_prepared(struct machine *m, const char *path, const struct rule
 typedef void entry_fn(struct machine *m, struct listed *listed, const char *folder,
 	const char *name, uid_t owner);
 
-/* The folder is the last place of the list: what keeps it from being listed is said there. */
+static bool is_roots_folder(int folder_fd, const char *name)
+{
+	struct stat s;
+
+	return fstatat(folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) &&
+	       s.st_uid == 0;
+}
+
+#define NOBODYS ((uid_t)-1)
+
+/*
+ * The folder is the last place of the list: what keeps it from being listed is said there. In one of root's all users may make
+ * names, but no folder of root's: these come first, and all that are wrong, so that none is hidden among others.
+ */
 static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
 {
 	_cleanup_(listing_close) DIR *folder = listing_open(AT_FDCWD, path);
-	struct listed listed = {.count = {0}};
+	struct listed listed[2] = {{.has_all_wrong = true}, {.count = {0}}};
+	int error = folder ? 0 : errno;
 	unsigned at = m->count;
-	struct dirent *e = NULL;
+	struct dirent *e;
 
-	while (folder && (errno = 0, e = readdir(folder)))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && may_look(&listed))
-			of(m, &listed, path, e->d_name, owner);
+	for (int others = owner != 0; folder && others < 2; others++) {
+		rewinddir(folder);
+		while ((errno = 0, e = readdir(folder))) {
+			if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+				continue;
+			if (owner == 0 && is_roots_folder(dirfd(folder), e->d_name) == others)
+				continue;
+			if (may_look(&listed[others]))
+				of(m, &listed[others], path, e->d_name, owner);
+		}
+		error = errno ? errno : error;
+	}
 	/* That it is no folder, or has gone, is not said here. */
-	if (errno && errno != ENOENT && errno != ENOTDIR && errno != ELOOP && at)
-		place_fail(&m->list[at - 1], errno);
-	tell_more(m, &listed, path);
+	if (error && error != ENOENT && error != ENOTDIR && error != ELOOP && at)
+		place_fail(&m->list[at - 1], error);
+	for (size_t i = 0; i < ARRAY_SIZE(listed); i++)
+		tell_more(m, &listed[i], path);
 }
 
 static bool join(char *to, size_t size, const char *folder, const char *name)
@@ -167,7 +194,7 @@ static void look_at_device(
 	if (!join(path, sizeof(path), folder, name))
 		return;
 	look_prepared(m, path, &device_rule);
-	visit(m, path, 0, look_at_record);
+	visit(m, path, NOBODYS, look_at_record);
 	settle(m, listed, at);
 }
 

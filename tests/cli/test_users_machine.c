@@ -164,6 +164,26 @@ static void what_could_not_be_looked_at_is_said(void **state)
 			       "can.\n0\n1\nNothing is wrong.\n0\n");
 }
 
+/* A user has any number of names beside it, made before it and after it: a folder lists them in an order of its own. */
+static void what_is_wrong_of_roots_is_not_hidden_among_others(void **state)
+{
+	const struct said *said = tool_run(CLEAN
+		"t=/dev/shm/vgpu-turns; fill() { as $A sh -c \"cd $t; seq -f $1%%.0f 100000 $2 | "
+		"xargs mkdir\"; }; fill a 104200; for i in $(seq 40); do mkdir $t/GPU-$i; "
+		"chmod 0755 $t/GPU-$i; done; fill b 104200; d turns; "
+		"grep -c '/GPU-[0-9]*  root 0755' /tmp/said; grep -A 1 ' more ' /tmp/said; "
+		"rm -r $t; " UNCLEAN);
+
+	if (said->status == 77)
+		skip();
+	assert_string_equal(said->err, "");
+	assert_says(said->out, "turns 1 8442 wrong; `vgpu prepare`");
+	assert_says(said->out, "\n40\n");
+	assert_says(said->out,
+		"/dev/shm/vgpu-turns  4064 more  not listed\n    they are wrong, too\n"
+		"/dev/shm/vgpu-turns  4306 more  not looked at\n");
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +193,8 @@ static int run(void)
 		cmocka_unit_test_setup(all_files_of_a_slice_are_judged, users_clear),
 		cmocka_unit_test_setup(the_region_where_none_is_named_is_judged, users_clear),
 		cmocka_unit_test_setup(what_could_not_be_looked_at_is_said, users_clear),
+		cmocka_unit_test_setup(
+			what_is_wrong_of_roots_is_not_hidden_among_others, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users machine", tests, users_set_up, NULL);

@@ -4,19 +4,31 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "cli/json.h"
 #include "base/text.h"
 #include "node/machine.h"
 
-static void show_count(unsigned wrong_count, bool is_prepared)
+struct counts {
+	unsigned wrong, unseen;
+};
+
+static void show_counts(const struct counts *counts, bool is_prepared)
 {
-	if (!wrong_count) {
+	const char *places = counts->unseen == 1 ? "place" : "places";
+
+	if (!counts->wrong && !counts->unseen)
 		puts("Nothing is wrong.");
+	else if (!counts->wrong)
+		printf("Nothing wrong was seen, but %u %s could not be looked at: root can.\n",
+			counts->unseen, places);
+	else if (counts->unseen)
+		printf("%u %s could not be looked at: root can.\n", counts->unseen, places);
+	if (!counts->wrong)
 		return;
-	}
-	printf("%u wrong", wrong_count);
+	printf("%u wrong", counts->wrong);
 	if (is_prepared)
 		fputs("; `vgpu prepare`, as root, makes right /run/vgpu, the folders for time "
 		      "slices of "
@@ -26,7 +38,7 @@ static void show_count(unsigned wrong_count, bool is_prepared)
 			 : ". Its owner, or root, has to change or remove it.");
 }
 
-static void show_text(const struct machine *m, unsigned wrong_count)
+static void show_text(const struct machine *m, const struct counts *counts)
 {
 	bool is_prepared = false;
 
@@ -39,14 +51,17 @@ static void show_text(const struct machine *m, unsigned wrong_count)
 			printf("  %u more", p->more);
 		if (*p->user)
 			printf("  %s %04o", p->user, p->mode);
-		printf("  %s%s\n", p->what, p->is_missed ? ": not there" : "");
+		printf("  %s%s", p->what, p->is_missed ? ": not there" : "");
+		if (p->unseen)
+			printf(": not looked at: %s", strerror(p->unseen));
+		putchar('\n');
 		if (!*p->wrong)
 			continue;
 		fputs("    ", stdout);
 		text_put(stdout, p->wrong);
 		putchar('\n');
 	}
-	show_count(wrong_count, is_prepared);
+	show_counts(counts, is_prepared);
 }
 
 static void show_json(const struct machine *m)
@@ -61,6 +76,7 @@ static void show_json(const struct machine *m)
 		json_text("user", p->user);
 		json_number("mode", p->mode, *p->user);
 		json_text("wrong", p->wrong);
+		json_text("not_looked_at", p->unseen ? strerror(p->unseen) : "");
 		json_number("more", p->more, p->more);
 		printf("\"is_there\": %s}", p->is_missed ? "false" : "true");
 	}
@@ -70,17 +86,22 @@ static void show_json(const struct machine *m)
 int doctor_machine(bool is_json, int *ret_status, struct err *err)
 {
 	_cleanup_(machine_clear) struct machine m = {.list = NULL};
-	unsigned wrong_count = 0;
+	struct counts counts = {.wrong = 0};
 	int r = machine_look(&m, err);
 
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < m.count; i++)
-		wrong_count += !m.list[i].wrong[0] ? 0 : m.list[i].more ? m.list[i].more : 1;
+	for (unsigned i = 0; i < m.count; i++) {
+		const struct machine_place *p = &m.list[i];
+		unsigned count = p->more ? p->more : 1;
+
+		counts.wrong += *p->wrong ? count : 0;
+		counts.unseen += p->unseen && !*p->wrong ? count : 0;
+	}
 	if (is_json)
 		show_json(&m);
 	else
-		show_text(&m, wrong_count);
-	*ret_status = wrong_count ? 1 : 0;
+		show_text(&m, &counts);
+	*ret_status = counts.wrong ? 1 : 0;
 	return 0;
 }

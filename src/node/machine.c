@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,77 +14,11 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/listing.h"
+#include "node/machine_place.h"
 #include "node/place.h"
 #include "node/turn_folder.h"
 #include "policy/share.h"
-
-/* What a place has to be. */
-enum kind { FOLDER, FILE_OF_OURS };
-
-struct rule {
-	const char *what;
-	enum kind kind;
-	uid_t owner;
-	unsigned forbidden; /* bits of its mode */
-	unsigned needed;
-};
-
-static struct machine_place *append(struct machine *m, const char *path, const char *what)
-{
-	struct machine_place *place;
-
-	if (m->count == m->capacity) {
-		unsigned capacity = m->capacity ? 2 * m->capacity : 32;
-
-		place = reallocarray(m->list, capacity, sizeof(*place));
-		if (!place)
-			return NULL;
-		m->list = place;
-		m->capacity = capacity;
-	}
-	place = &m->list[m->count++];
-	*place = (struct machine_place){.what = what};
-	snprintf(place->path, sizeof(place->path), "%s", path);
-	return place;
-}
-
-static void __attribute__((format(printf, 2, 3)))
-blame(struct machine_place *place, const char *format, ...)
-{
-	size_t used = strlen(place->wrong);
-	va_list args;
-
-	va_start(args, format);
-	if (used)
-		used += (size_t)snprintf(place->wrong + used, sizeof(place->wrong) - used, "; ");
-	if (used < sizeof(place->wrong))
-		vsnprintf(place->wrong + used, sizeof(place->wrong) - used, format, args);
-	va_end(args);
-}
-
-/* Judges what is there by the rule. */
-static void judge(struct machine_place *place, const struct rule *rule, const struct stat *s)
-{
-	char user[USER_NAME_BYTES];
-
-	user_name(s->st_uid, place->user);
-	place->mode = s->st_mode & 07777;
-	if (S_ISLNK(s->st_mode))
-		blame(place, "it is a link, which is not followed");
-	else if (rule->kind == FOLDER && !S_ISDIR(s->st_mode))
-		blame(place, "it is no folder");
-	else if (rule->kind == FILE_OF_OURS && !S_ISREG(s->st_mode))
-		blame(place, "it is no regular file");
-	if (s->st_uid != rule->owner) {
-		user_name(rule->owner, user);
-		place->is_taken = true;
-		blame(place, "it belongs to %s and not to %s", place->user, user);
-	}
-	if (!S_ISLNK(s->st_mode) && s->st_mode & rule->forbidden)
-		blame(place, "others may write to it (mode %04o)", place->mode);
-	if (!S_ISLNK(s->st_mode) && (s->st_mode & rule->needed) != rule->needed)
-		blame(place, "its mode is %04o and not %04o", place->mode, rule->needed);
-}
+#include "region/region.h"
 
 /* Longest list for one folder, of right ones and of wrong ones: anybody can fill it. */
 #define LISTED_MOST 32
@@ -93,9 +26,12 @@ static void judge(struct machine_place *place, const struct rule *rule, const st
 /* So many names of a folder are looked at: many more than a machine has users or slices. */
 #define LOOKED_AT_MOST 4096
 
+enum finding { RIGHT, UNSEEN, WRONG, FINDINGS };
+
 struct listed {
+	bool has_all_wrong;	      /* all that are wrong are listed */
 	unsigned looked_at, left_out; /* names */
-	unsigned count[2];	      /* right and wrong ones */
+	unsigned count[FINDINGS];
 };
 
 /* Whether one more name is looked at. */
@@ -110,67 +46,59 @@ static bool may_look(struct listed *listed)
 }
 
 /* Whether one more is listed. */
-static bool count_one(struct listed *listed, bool is_wrong)
+static bool count_one(struct listed *listed, enum finding finding)
 {
-	return listed->count[is_wrong]++ < LISTED_MOST;
+	if (finding == WRONG && listed->has_all_wrong)
+		return true;
+	return listed->count[finding]++ < LISTED_MOST;
+}
+
+static enum finding find(const struct machine_place *place)
+{
+	return place->wrong[0] ? WRONG : place->unseen ? UNSEEN : RIGHT;
 }
 
 /* Keeps what was found from there on, or only counts it. */
 static void settle(struct machine *m, struct listed *listed, unsigned at)
 {
-	bool is_wrong = false;
+	enum finding worst = RIGHT;
 
 	for (unsigned i = at; i < m->count; i++)
-		is_wrong |= m->list[i].wrong[0] != '\0';
-	if (at < m->count && !count_one(listed, is_wrong))
+		if (find(&m->list[i]) > worst)
+			worst = find(&m->list[i]);
+	if (at < m->count && !count_one(listed, worst))
 		m->count = at;
 }
 
-static void tell_of(
-	struct machine *m, const char *folder, unsigned count, const char *what, const char *wrong)
+static void tell_of(struct machine *m, const char *folder, unsigned count, const char *what,
+	enum finding finding, const char *wrong)
 {
-	struct machine_place *place = count ? append(m, folder, what) : NULL;
+	struct machine_place *place = count ? place_append(m, folder, what) : NULL;
 
 	if (!place)
 		return;
 	place->more = count;
-	if (wrong)
-		blame(place, "%s", wrong);
+	if (finding == UNSEEN)
+		place->unseen = EACCES;
+	if (finding == WRONG)
+		place_blame(place, "%s", wrong);
 }
 
 static void tell_more(struct machine *m, const struct listed *listed, const char *folder)
 {
-	static const char *const wrong[2] = {NULL, "they are wrong, too"};
-
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < FINDINGS; i++)
 		if (listed->count[i] > LISTED_MOST)
-			tell_of(m, folder, listed->count[i] - LISTED_MOST, "not listed", wrong[i]);
-	tell_of(m, folder, listed->left_out, "not looked at", "nobody has use for so many names");
-}
-
-/* Looks at one place; true where it is there and right. -ENOMEM goes unsaid: the list is short then. */
-static bool look(struct machine *m, const char *path, const struct rule *rule)
-{
-	struct machine_place *place = append(m, path, rule->what);
-	struct stat s;
-
-	if (!place)
-		return false;
-	if (lstat(path, &s) < 0) {
-		place->is_missed = errno == ENOENT;
-		if (!place->is_missed)
-			blame(place, "%s", strerror(errno));
-		return false;
-	}
-	judge(place, rule, &s);
-	return !place->wrong[0];
+			tell_of(m, folder, listed->count[i] - LISTED_MOST, "not listed",
+				(enum finding)i, "they are wrong, too");
+	tell_of(m, folder, listed->left_out, "not looked at", WRONG,
+		"nobody has use for so many names");
 }
 
 /* The same, for what `vgpu prepare` makes right. */
 static bool look_prepared(struct machine *m, const char *path, const struct rule *rule)
 {
 	unsigned at = m->count;
-	bool is_right = look(m, path, rule);
+	bool is_right = place_look(m, path, rule);
 
 	if (at < m->count)
 		m->list[at].is_prepared = true;
@@ -181,15 +109,45 @@ static bool look_prepared(struct machine *m, const char *path, const struct rule
 typedef void entry_fn(struct machine *m, struct listed *listed, const char *folder,
 	const char *name, uid_t owner);
 
+static bool is_roots_folder(int folder_fd, const char *name)
+{
+	struct stat s;
+
+	return fstatat(folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(s.st_mode) &&
+	       s.st_uid == 0;
+}
+
+#define NOBODYS ((uid_t)-1)
+
+/*
+ * The folder is the last place of the list: what keeps it from being listed is said there. In one of root's all users may make
+ * names, but no folder of root's: these come first, and all that are wrong, so that none is hidden among others.
+ */
 static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
 {
 	_cleanup_(listing_close) DIR *folder = listing_open(AT_FDCWD, path);
-	struct listed listed = {.count = {0}};
+	struct listed listed[2] = {{.has_all_wrong = true}, {.count = {0}}};
+	int error = folder ? 0 : errno;
+	unsigned at = m->count;
+	struct dirent *e;
 
-	for (struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && may_look(&listed))
-			of(m, &listed, path, e->d_name, owner);
-	tell_more(m, &listed, path);
+	for (int others = owner != 0; folder && others < 2; others++) {
+		rewinddir(folder);
+		while ((errno = 0, e = readdir(folder))) {
+			if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+				continue;
+			if (owner == 0 && is_roots_folder(dirfd(folder), e->d_name) == others)
+				continue;
+			if (may_look(&listed[others]))
+				of(m, &listed[others], path, e->d_name, owner);
+		}
+		error = errno ? errno : error;
+	}
+	/* That it is no folder, or has gone, is not said here. */
+	if (error && error != ENOENT && error != ENOTDIR && error != ELOOP && at)
+		place_fail(&m->list[at - 1], error);
+	for (size_t i = 0; i < ARRAY_SIZE(listed); i++)
+		tell_more(m, &listed[i], path);
 }
 
 static bool join(char *to, size_t size, const char *folder, const char *name)
@@ -208,19 +166,19 @@ static void look_at_record(
 	(void)owner;
 	if (name[0] == '.' || !join(path, sizeof(path), folder, name) || lstat(path, &s) < 0 ||
 		(S_ISREG(s.st_mode) && !(s.st_mode & 022) && s.st_nlink == 1) ||
-		!count_one(listed, true))
+		!count_one(listed, WRONG))
 		return;
-	place = append(m, path, "a slice's record of its time slices");
+	place = place_append(m, path, "a slice's record of its time slices");
 	if (!place)
 		return;
 	user_name(s.st_uid, place->user);
 	place->mode = s.st_mode & 07777;
 	if (!S_ISREG(s.st_mode))
-		blame(place, "it is no regular file");
+		place_blame(place, "it is no regular file");
 	else if (s.st_nlink != 1)
-		blame(place, "it has another name elsewhere");
+		place_blame(place, "it has another name elsewhere");
 	else
-		blame(place, "others may write to it (mode %04o)", place->mode);
+		place_blame(place, "others may write to it (mode %04o)", place->mode);
 }
 
 static const struct rule device_rule = {
@@ -236,33 +194,40 @@ static void look_at_device(
 	if (!join(path, sizeof(path), folder, name))
 		return;
 	look_prepared(m, path, &device_rule);
-	visit(m, path, 0, look_at_record);
+	visit(m, path, NOBODYS, look_at_record);
 	settle(m, listed, at);
 }
+
+#define COMMON_LOCK ".lock" /* beside the slices (cli/edit.c) */
 
 static void look_at_slice(
 	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
-	static const char *const files[] = {"share", "lock", "region"};
-	const struct rule rule = {
-		.what = "a slice", .kind = FOLDER, .owner = owner, .forbidden = 022};
+	static const struct rule lock = {
+		.what = "a lock of slices that have none", .kind = FILE_OF_OURS, .forbidden = 022};
+	static const char *const files[] = {"share", "lock", "region", "evicted", "sim"};
+	struct rule rule = {.what = "a slice", .kind = FOLDER, .forbidden = 022};
+	bool is_lock = !strcmp(name, COMMON_LOCK);
 	char path[512], file[600];
 	unsigned at = m->count;
-	struct stat s;
-	bool is_right;
+	bool goes_on;
 
 	if (!join(path, sizeof(path), folder, name))
 		return;
-	is_right = look(m, path, &rule);
-	for (size_t i = 0; is_right && i < ARRAY_SIZE(files); i++) {
+	if (is_lock)
+		rule = lock;
+	rule.owner = owner;
+	goes_on = place_look(m, path, &rule) && !is_lock;
+	for (size_t i = 0; goes_on && i < ARRAY_SIZE(files); i++) {
 		/* The slice's processes write to the region, whoever they are. */
 		const struct rule of = {.what = "a slice's file",
 			.kind = FILE_OF_OURS,
 			.owner = owner,
 			.forbidden = strcmp(files[i], "region") ? 022 : 0};
 
-		if (join(file, sizeof(file), path, files[i]) && lstat(file, &s) == 0)
-			look(m, file, &of);
+		if (join(file, sizeof(file), path, files[i]))
+			place_look_if_there(m, file, &of);
+		goes_on = !m->list[m->count - 1].unseen;
 	}
 	settle(m, listed, at);
 }
@@ -273,12 +238,68 @@ static void look_at_root(struct machine *m, const char *path, uid_t owner)
 		.what = "slices", .kind = FOLDER, .owner = owner, .forbidden = 022};
 	unsigned at = m->count;
 
-	if (look(m, path, &rule))
+	if (place_look(m, path, &rule))
 		visit(m, path, owner, look_at_slice);
 	/* root's own, and a name that another user has taken */
 	if (at < m->count)
 		m->list[at].is_prepared = owner == 0 || m->list[at].is_taken;
 }
+
+/* The region of a user's processes that name none. Root's is for all to write to. */
+static void look_at_region(struct machine *m, const char *path, uid_t owner)
+{
+	struct rule rule = {.what = "the region of processes that name none",
+		.kind = FILE_OF_OURS,
+		.owner = owner,
+		.forbidden = 022};
+	struct stat s;
+
+	if (lstat(path, &s) == 0 && s.st_uid == 0)
+		rule.owner = rule.forbidden = 0;
+	place_look_if_there(m, path, &rule);
+}
+
+/* The one whose name has no number is whosoever's came first. */
+static void look_at_first_region(struct machine *m)
+{
+	struct stat s;
+
+	if (lstat(REGION_DEFAULT_PATH, &s) == 0)
+		look_at_region(m, REGION_DEFAULT_PATH, s.st_uid);
+}
+
+/* What is in a folder of all users' was not to be listed. */
+static void tell_unlisted(struct machine *m, const char *folder, int error)
+{
+	struct machine_place *place = place_append(m, folder, "what users have there");
+
+	if (place)
+		place_fail(place, error);
+}
+
+/* All names that begin so. NULL where there is none, or they cannot be listed, which is said. For globfree(). */
+static glob_t *list_names(struct machine *m, const char *before, glob_t *names)
+{
+	_cleanup_(listing_close) DIR *listing = NULL;
+	char pattern[64], folder[64];
+	int r;
+
+	snprintf(pattern, sizeof(pattern), "%s*", before);
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(before, '/') - before), before);
+	listing = listing_open(AT_FDCWD, folder);
+	if (!listing) {
+		if (errno != ENOENT)
+			tell_unlisted(m, folder, errno);
+		return NULL;
+	}
+	r = glob(pattern, GLOB_NOSORT, NULL, names);
+	if (r != 0 && r != GLOB_NOMATCH)
+		tell_unlisted(m, folder, r == GLOB_NOSPACE ? ENOMEM : EIO);
+	return r == 0 ? names : NULL;
+}
+
+/* Calls for what is named after a user. */
+typedef void named_fn(struct machine *m, const char *path, uid_t owner);
 
 static bool is_owners(const char *path, uid_t owner)
 {
@@ -287,42 +308,34 @@ static bool is_owners(const char *path, uid_t owner)
 	return lstat(path, &s) == 0 && s.st_uid == owner;
 }
 
-/* False where the name has another form: such are anybody's, and nothing here looks into them. */
-static bool read_owner(const char *path, const char *before, const char *after, uid_t *ret_owner)
-{
-	const char *number = path + strlen(before);
-	char text[16];
-
-	snprintf(text, sizeof(text), "%.*s", (int)(strlen(number) - strlen(after)), number);
-	return user_read_number(text, ret_owner);
-}
-
 /*
- * The folders whose names say whose they are. A user can make any number of them, and one that is named after him: these
- * come first, and all of them.
+ * What is named after the user whose it is. A user can make any number of such, and one that is named after him: these
+ * come first, and all of them. Names of another form are anybody's, and nothing here looks into them.
  */
-static void look_at_roots(struct machine *m, const char *before, const char *after)
+static void look_at_named(struct machine *m, const char *before, const char *after, named_fn *look)
 {
 	struct listed listed = {.count = {0}};
-	char pattern[64];
-	glob_t paths;
+	char path[512], pattern[64];
+	glob_t buffer, *names = list_names(m, before, &buffer);
 	uid_t owner;
 
-	snprintf(pattern, sizeof(pattern), "%s*%s", before, after);
-	if (glob(pattern, 0, NULL, &paths) != 0)
-		return;
-	for (int taken = 0; taken < 2; taken++)
-		for (size_t i = 0; i < paths.gl_pathc; i++) {
-			const char *path = paths.gl_pathv[i];
+	for (int taken = 0; names && taken < 2; taken++)
+		for (size_t i = 0; i < names->gl_pathc; i++) {
 			unsigned at = m->count;
 
-			if (!read_owner(path, before, after, &owner) ||
-				is_owners(path, owner) == taken || (taken && !may_look(&listed)))
+			if (!user_read_number(names->gl_pathv[i] + strlen(before), &owner))
 				continue;
-			look_at_root(m, path, owner);
+			snprintf(path, sizeof(path), "%s%s", names->gl_pathv[i], after);
+			if (is_owners(path, owner) == taken || (taken && !may_look(&listed)))
+				continue;
+			look(m, path, owner);
+			if (at < m->count && m->list[at].is_missed)
+				m->count = at;
 			settle(m, &listed, at);
 		}
-	globfree(&paths);
+	if (names)
+		globfree(names);
+	snprintf(pattern, sizeof(pattern), "%s*%s", before, after);
 	tell_more(m, &listed, pattern);
 }
 
@@ -332,7 +345,8 @@ static void look_at_links(struct machine *m)
 		"/proc/sys/fs/protected_symlinks", "/proc/sys/fs/protected_hardlinks"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		struct machine_place *place = append(m, files[i], "the kernel's care for links");
+		struct machine_place *place =
+			place_append(m, files[i], "the kernel's care for links");
 		char text[16];
 		size_t length;
 
@@ -341,9 +355,40 @@ static void look_at_links(struct machine *m)
 		place->is_missed =
 			file_read(files[i], text, sizeof(text), &length) < 0 || length == 0;
 		if (!place->is_missed && text[0] == '0')
-			blame(place, "it is off: links of others in shared folders are followed by "
-				     "programs that do not take care");
+			place_blame(place,
+				"it is off: links of others in shared folders are followed by "
+				"programs that do not take care");
 	}
+}
+
+/* Programs of all users, root's too, run what these are. */
+static void look_at_installed(struct machine *m)
+{
+	struct rule rule = {
+		.what = "the library", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
+	const char *named = getenv("VGPU_LIBDIR");
+	struct machine_place *place;
+	struct err why = ERR_NULL;
+	char path[PLACE_BYTES], *last;
+	ssize_t length;
+
+	if (place_find_library(path, &why) == 0) {
+		place_look(m, path, &rule);
+		place_look_above(m, path);
+		rule.what = "what preloads the library in containers";
+		last = strrchr(path, '/');
+		snprintf(last, sizeof(path) - (size_t)(last - path), "/ld.so.preload");
+		place_look_if_there(m, path, &rule);
+	} else if ((place = place_append(m, "libvgpu.so", rule.what))) {
+		place_blame(place, "%s", why.text);
+	}
+	if (named && *named && snprintf(path, sizeof(path), "%s/", named) < (int)sizeof(path))
+		place_look_above(m, path);
+	length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	path[length < 0 ? 0 : length] = '\0';
+	rule.what = "this program";
+	place_look(m, path, &rule);
+	place_look_above(m, path);
 }
 
 int machine_look(struct machine *ret_machine, struct err *err)
@@ -352,22 +397,24 @@ int machine_look(struct machine *ret_machine, struct err *err)
 		.what = "time slices", .kind = FOLDER, .owner = 0, .needed = 01777};
 	static const struct rule operators = {
 		.what = "the operator's share", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
-	static const struct rule library = {
-		.what = "the library", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
 	const char *named = getenv("VGPU_TURNS");
 	struct machine m = {.list = NULL};
-	struct err ignored = ERR_NULL;
-	char path[PLACE_BYTES];
 
 	named = named && *named ? named : TURN_FOLDER_COMMON;
 	if (look_prepared(&m, named, &turns))
 		visit(&m, named, 0, look_at_device);
 	look_at_root(&m, "/run/vgpu", 0);
-	look_at_roots(&m, "/run/user/", "/vgpu");
-	look_at_roots(&m, "/tmp/vgpu-", "");
-	look(&m, SHARE_SYSTEM_PATH, &operators);
-	if (place_find_library(path, &ignored) == 0)
-		look(&m, path, &library);
+	look_at_named(&m, "/run/user/", "/vgpu", look_at_root);
+	look_at_named(&m, "/tmp/vgpu-", "", look_at_root);
+	look_at_first_region(&m);
+	look_at_named(&m, REGION_DEFAULT_PATH ".", "", look_at_region);
+	place_look(&m, SHARE_SYSTEM_PATH, &operators);
+	look_at_installed(&m);
+	place_look_above(&m, named);
+	place_look_above(&m, "/run/user/");
+	place_look_above(&m, REGION_DEFAULT_PATH);
+	place_look_above(&m, TURN_FOLDER_COMMON);
+	place_look_above(&m, SHARE_SYSTEM_PATH);
 	look_at_links(&m);
 	if (m.count == 0)
 		return err_set(err, ENOMEM, "no memory");

@@ -17,6 +17,7 @@ struct machine_place {
 	unsigned mode;
 	const char *what; /* it is for */
 	char wrong[256];  /* how it breaks the model; "" where it does not */
+	int unseen;	  /* not 0: it, or what is in it, could not be looked at: errno */
 	bool is_missed;	  /* it is not there, and nothing is wrong for that */
 	bool is_taken;	  /* it belongs to another user than the one whose it is to be */
 	bool is_prepared; /* `vgpu prepare` makes it right */

@@ -6,14 +6,18 @@
  * of them read.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "node/place.h"
@@ -124,31 +128,120 @@ static bool is_below(const char *path, const char *folder)
 	       (!path[length] || path[length] == '/' || !strcmp(folder, "/"));
 }
 
-/* A container must not be able to write what its own or another one's limits are made of. */
+/* The same by what the folders are, whatever their names: another mount of it counts, too. */
+static bool lies_in(const char *path, const struct file_identity *folder)
+{
+	char above[PLACE_BYTES];
+	struct file_identity id;
+
+	snprintf(above, sizeof(above), "%s", path);
+	for (char *end = above + strlen(above); end > above; end = strrchr(above, '/')) {
+		*end = '\0';
+		if (file_identify_path(*above ? above : "/", &id) == 0 &&
+			id.inode == folder->inode && id.device == folder->device)
+			return true;
+	}
+	return false;
+}
+
+/* Whether others than its owner and root may exchange what is in it. */
+static bool is_anybodys(const struct file_identity *folder)
+{
+	return (folder->owner != 0 && folder->owner != geteuid()) ||
+	       ((folder->mode & 022) && !(folder->mode & 01000));
+}
+
+/* The nearest folder above it in which others may exchange what is mounted; false where there is none. */
+static bool find_anybodys(const char *path, char ret_above[PLACE_BYTES])
+{
+	struct file_identity id;
+
+	snprintf(ret_above, PLACE_BYTES, "%s", path);
+	for (char *end = strrchr(ret_above, '/'); end; end = strrchr(ret_above, '/')) {
+		end[end == ret_above] = '\0';
+		if (file_identify_path(ret_above, &id) < 0 || is_anybodys(&id))
+			return true;
+		if (end == ret_above)
+			break;
+	}
+	return false;
+}
+
+static bool has_share(const char *folder)
+{
+	_cleanup_(listing_close) DIR *entries = listing_open(AT_FDCWD, folder);
+	char path[PLACE_BYTES + 300];
+	struct file_identity id;
+
+	snprintf(path, sizeof(path), "%s/share", folder);
+	if (file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular)
+		return true;
+	for (struct dirent *e = entries ? readdir(entries) : NULL; e; e = readdir(entries)) {
+		snprintf(path, sizeof(path), "%s/%s/share", folder, e->d_name);
+		if (strcmp(e->d_name, "..") && file_identify_at(AT_FDCWD, path, &id) == 0 &&
+			id.is_regular)
+			return true;
+	}
+	return false;
+}
+
+/* The folder of another line that lies below this one: what may write here can put a link in its place. */
+static const char *find_nested(const char *folder, const struct cdi_slice *slices, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const char *others[] = {slices[i].region, slices[i].share.turns};
+
+		for (size_t k = 0; k < ARRAY_SIZE(others); k++)
+			if (*others[k] && strcmp(others[k], folder) && is_below(others[k], folder))
+				return others[k];
+	}
+	return NULL;
+}
+
+/* A container must not be able to write what its own or another one's limits are made of, nor where something is mounted from. */
 static int check_writable(const char *folder, const char *line, const struct cdi_slice *slices,
 	int count, const char *library, struct err *err)
 {
-	char whole[PLACE_BYTES];
+	const char *victims[] = {library, CONTAINER_SHARES, "/run/vgpu", "/etc/cdi"};
+	char whole[PLACE_BYTES], above[PLACE_BYTES];
 	const char *victim = NULL;
+	struct file_identity id;
 
 	if (!*folder)
 		return 0;
-	if (!realpath(folder, whole))
+	if (!realpath(folder, whole) || file_identify_path(whole, &id) < 0)
 		return err_set(err, errno, "%.200s: %s", folder, strerror(errno));
-	if (is_below(library, whole))
-		victim = library;
-	/* where the container has them */
-	else if (is_below(CONTAINER_SHARES, folder) || is_below(CONTAINER_SHARES, whole))
-		victim = CONTAINER_SHARES;
+	for (size_t i = 0; i < ARRAY_SIZE(victims) && !victim; i++)
+		if (is_below(victims[i], folder) || is_below(victims[i], whole))
+			victim = victims[i];
 	for (int i = 0; i < count && !victim; i++)
-		if (is_below(slices[i].folder, whole))
+		if (lies_in(slices[i].folder, &id))
 			victim = slices[i].folder;
-	return victim ? err_set(err, EINVAL,
-				"the line `%s` would let a container write to all of %.150s, in "
-				"which "
-				"%.150s is; a folder of its own is right",
-				line, folder, victim)
-		      : 0;
+	if (!victim && strcmp(folder, whole) == 0)
+		victim = find_nested(whole, slices, count);
+	if (victim)
+		return err_set(err, EINVAL,
+			"the line `%s` would let a container write to all of %.150s, in which "
+			"%.150s is; a folder of its own is right",
+			line, folder, victim);
+	if (strcmp(folder, whole) != 0)
+		return err_set(err, EINVAL,
+			"the line `%s` names %.150s, which is %.150s; a container could have "
+			"another "
+			"one by it, so that name is right",
+			line, folder, whole);
+	if (has_share(whole))
+		return err_set(err, EINVAL,
+			"the line `%s` would let a container write to a share, in or below %.150s; "
+			"a "
+			"folder of its own is right",
+			line, folder);
+	if (find_anybodys(whole, above))
+		return err_set(err, EINVAL,
+			"the line `%s` names %.150s, in whose place others may put something else, "
+			"as %.150s is not root's and yours alone",
+			line, folder, above);
+	return 0;
 }
 
 static int check_all_writable(

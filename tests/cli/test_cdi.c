@@ -127,6 +127,32 @@ static void a_container_gets_no_folder_with_anybodys_limits(void **state)
 	refuse("f", line, "/f/share, which is not there, or is none");
 }
 
+/* It could put a link in the place of what a runtime mounts next time, or have another folder by a name. */
+static void a_container_gets_no_folder_from_which_another_is_mounted(void **state)
+{
+	const struct said *said;
+	char lines[1300], folder[600];
+
+	tool_run("cd \"$HERE\" && mkdir -p w/region w/turns n/deep o/p k && ln -sfn ../w o/link && "
+		 "touch k/share && chmod 0777 o");
+	snprintf(folder, sizeof(folder), "%s", tool_path("w"));
+	snprintf(lines, sizeof(lines), "region %s/region\\nturns %s/turns", folder, folder);
+	refuse("h", lines, "a folder of its own is right");
+	snprintf(lines, sizeof(lines), "turns %s/turns/", folder);
+	refuse("h", lines, "so that name is right");
+	snprintf(lines, sizeof(lines), "region %s", tool_path("o/link/region/region"));
+	refuse("h", lines, "so that name is right");
+	snprintf(lines, sizeof(lines), "region %s", tool_path("o/p/region"));
+	refuse("h", lines, "in whose place others may put something else");
+	snprintf(lines, sizeof(lines), "region %s", tool_path("k/region"));
+	refuse("h", lines, "write to a share, in or below");
+	refuse("h", "turns /etc/cdi", "turns");
+	said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("i", "region '\"$HERE\"'/n/region\\n")
+			SHARE("j", "region '\"$HERE\"'/n/deep/region\\n") "\"$VGPU\" cdi i j");
+	assert_says(said->err, "a folder of its own is right");
+	assert_string_equal(said->out, "");
+}
+
 static void what_runtimes_take_for_no_name_is_refused(void **state)
 {
 	refuse("g-", "", "'g-' is no device's name");
@@ -149,6 +175,7 @@ int main(void)
 		cmocka_unit_test(the_version_is_the_oldest_that_has_the_names),
 		cmocka_unit_test(what_is_no_slice_is_refused),
 		cmocka_unit_test(a_container_gets_no_folder_with_anybodys_limits),
+		cmocka_unit_test(a_container_gets_no_folder_from_which_another_is_mounted),
 		cmocka_unit_test(what_runtimes_take_for_no_name_is_refused),
 		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
 	};

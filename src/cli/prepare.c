@@ -43,8 +43,9 @@ static int prepare(bool is_sim, struct err *err)
 	const char *named = getenv("VGPU_STATE");
 	char root[SHARE_PATH_BYTES];
 	_cleanup_fd_ int root_fd = -1;
+	struct err second = ERR_NULL;
 	unsigned left;
-	int r;
+	int r, given;
 
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
@@ -52,13 +53,18 @@ static int prepare(bool is_sim, struct err *err)
 	r = named && *named ? 0 : slice_prepare_root(err);
 	if (r == 0)
 		r = slice_open_root(root, &root_fd, err);
+	if (r < 0)
+		return r;
+	r = devices_read(is_sim, &none, devices, err);
 	if (r == 0)
-		r = root_give_back_names(&left, err);
-	if (r == 0 && left)
+		r = turn_folder_prepare(devices, err);
+	/* Last, and in any case: a user can make that fail. */
+	given = root_give_back_names(&left, r ? &second : err);
+	if (left)
 		tell_left(left);
-	if (r == 0)
-		r = devices_read(is_sim, &none, devices, err);
-	return r < 0 ? r : turn_folder_prepare(devices, err);
+	if (r && given)
+		command_warn(&second);
+	return r ? r : given;
 }
 
 int command_prepare(int argc, char **argv, int *ret_status, struct err *err)

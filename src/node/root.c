@@ -80,22 +80,27 @@ static bool is_taken(const char *path, uid_t owner)
 int root_give_back_names(unsigned *ret_left, struct err *err)
 {
 	static const char before[] = "/tmp/vgpu-";
+	struct err next = ERR_NULL;
 	unsigned of_nobody = 0;
 	glob_t paths;
 	uid_t owner;
-	int r = 0;
+	int r = 0, given;
 
 	*ret_left = 0;
 	if (glob("/tmp/vgpu-*", 0, NULL, &paths) != 0)
 		return 0;
-	for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
-		if (user_read_number(paths.gl_pathv[i] + strlen(before), &owner) &&
-			is_taken(paths.gl_pathv[i], owner)) {
-			if (!user_is_known(owner) && of_nobody++ >= ROOT_NAMES_OF_NOBODY)
-				(*ret_left)++;
-			else
-				r = folder_give_back(paths.gl_pathv[i], owner, err);
+	for (size_t i = 0; i < paths.gl_pathc; i++) {
+		if (!user_read_number(paths.gl_pathv[i] + strlen(before), &owner) ||
+			!is_taken(paths.gl_pathv[i], owner))
+			continue;
+		if (!user_is_known(owner) && of_nobody++ >= ROOT_NAMES_OF_NOBODY) {
+			(*ret_left)++;
+			continue;
 		}
+		/* One that a user keeps root from giving back is no reason to leave the others. */
+		given = folder_give_back(paths.gl_pathv[i], owner, r ? &next : err);
+		r = r ? r : given;
+	}
 	globfree(&paths);
 	return r;
 }

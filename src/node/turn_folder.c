@@ -65,15 +65,19 @@ int turn_folder_prepare(const struct inventory *devices, struct err *err)
 {
 	const char *path = find_path();
 	char device[SHARE_PATH_BYTES + UUID_TEXT_BYTES + 2];
-	int r;
+	struct err next = ERR_NULL;
+	int r, made;
 
 	if (!is_path(path))
 		return err_set(err, EINVAL,
 			"VGPU_TURNS '%.200s': an absolute path without white space is right", path);
 	r = prepare(path, err);
-	for (unsigned i = 0; i < devices->count && r == 0; i++) {
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < devices->count; i++) {
 		snprintf(device, sizeof(device), "%s/%s", path, devices->device[i].uuid);
-		r = prepare(device, err);
+		made = prepare(device, r ? &next : err);
+		r = r ? r : made;
 	}
 	return r;
 }

@@ -111,6 +111,19 @@ static void a_name_that_another_user_has_taken_is_given_back(void **state)
 		"the folder for slices, /tmp/vgpu-54322, belongs to user 54321; `vgpu prepare`");
 }
 
+/* A mount of his stands on the one, as FUSE lets a user make one. */
+static void a_name_that_cannot_be_given_back_keeps_no_other(void **state)
+{
+	const struct said *said = tool_run(
+		AS "unset VGPU_TURNS; rm -rf /dev/shm/vgpu-turns; as $A mkdir -m 0755 /tmp/vgpu-1 "
+		   "/tmp/vgpu-$B; mount -t tmpfs -o uid=$A none /tmp/vgpu-1; \"$VGPU\" prepare; "
+		   "echo $?; stat -c %%u /tmp/vgpu-$B /dev/shm/vgpu-turns; umount /tmp/vgpu-1; "
+		   "rm -r /tmp/vgpu-1* /dev/shm/vgpu-turns");
+
+	assert_string_equal(said->out, "1\n54322\n0\n");
+	assert_says(said->err, "/tmp/vgpu-1");
+}
+
 static void what_anybody_can_fill_is_listed_in_part(void **state)
 {
 	const struct said *said = tool_run(AS "unset VGPU_TURNS; \"$VGPU\" prepare; "
@@ -269,6 +282,8 @@ static int run(void)
 		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, users_clear),
 		cmocka_unit_test_setup(
 			a_name_that_another_user_has_taken_is_given_back, users_clear),
+		cmocka_unit_test_setup(
+			a_name_that_cannot_be_given_back_keeps_no_other, users_clear),
 		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, users_clear),
 		cmocka_unit_test_setup(names_without_end_are_looked_at_in_part, users_clear),
 		cmocka_unit_test_setup(a_long_name_widens_its_own_row_alone, users_clear),

@@ -126,15 +126,24 @@ static uint64_t find_hidden(
 
 	if (!span->is_measured || m->spans.interrupted)
 		return 0;
-	if (known_ns && doubts_are_drawn(m->books, now_ns))
+	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
+	if (span->expected_ns < METER_BATCH_NS && known_ns && doubts_are_drawn(m->books, now_ns))
 		return is_rough ? 0 : sample(m, known_ns, took_ns);
 	m->spans.longer_ns = 0;
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
 	return estimate_learn(&span->mix, took_ns, is_rough) &&
 			       span->expected_ns < METER_BATCH_NS && took_ns > span->expected_ns
 		       ? took_ns - span->expected_ns
 		       : 0;
+}
+
+/* How often what ran on counts. What is found out by chance stands for as much that is not; beside others' work any takes somewhat longer. */
+static unsigned times_of(const struct meter *m, const struct span *span, uint64_t hidden_ns,
+	uint64_t took_ns, uint64_t now_ns)
+{
+	return hidden_ns && took_ns > 2 * span->expected_ns && !doubts_are_all(m->books, now_ns)
+		       ? DOUBTED
+		       : 1;
 }
 
 uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
@@ -159,9 +168,8 @@ uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		U64("measured", span->is_measured));
 	credit_end_running(m, span->running_ns);
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
-	/* What is found out by chance stands for as much that is not. */
 	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
-		hidden_ns && !doubts_are_all(m->books, now_ns) ? DOUBTED : 1, now_ns);
+		times_of(m, span, hidden_ns, took, now_ns), now_ns);
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(
 		&m->books->lent_ns, credit_lent_ns(m, fresh), memory_order_relaxed);

@@ -144,29 +144,39 @@ static bool lies_in(const char *path, const struct file_identity *folder)
 	return false;
 }
 
-/* Whether others than its owner and root may exchange what is in it. */
-static bool is_anybodys(const struct file_identity *folder)
+static bool is_strangers(const struct file_identity *folder)
 {
-	return (folder->owner != 0 && folder->owner != geteuid()) ||
-	       ((folder->mode & 022) && !(folder->mode & 01000));
+	return folder->owner != 0 && folder->owner != geteuid();
 }
 
-/* The nearest folder above it in which others may exchange what is mounted; false where there is none. */
+/* Whether others may exchange the inner one in it: with the sticky bit its owner still may. */
+static bool is_anybodys(const struct file_identity *folder, const struct file_identity *inner)
+{
+	bool is_shared = folder->mode & 022, is_sticky = folder->mode & 01000;
+
+	return is_strangers(folder) || (is_shared && (!is_sticky || is_strangers(inner)));
+}
+
+/* The nearest folder above it in which others may put something else in its place; false where there is none. */
 static bool find_anybodys(const char *path, char ret_above[PLACE_BYTES])
 {
-	struct file_identity id;
+	struct file_identity above, inner;
 
 	snprintf(ret_above, PLACE_BYTES, "%s", path);
+	if (file_identify_path(path, &inner) < 0)
+		return true;
 	for (char *end = strrchr(ret_above, '/'); end; end = strrchr(ret_above, '/')) {
 		end[end == ret_above] = '\0';
-		if (file_identify_path(ret_above, &id) < 0 || is_anybodys(&id))
+		if (file_identify_path(ret_above, &above) < 0 || is_anybodys(&above, &inner))
 			return true;
+		inner = above;
 		if (end == ret_above)
 			break;
 	}
 	return false;
 }
 
+/* True where nobody can tell. */
 static bool has_share(const char *folder)
 {
 	_cleanup_(listing_close) DIR *entries = listing_open(AT_FDCWD, folder);
@@ -174,7 +184,7 @@ static bool has_share(const char *folder)
 	struct file_identity id;
 
 	snprintf(path, sizeof(path), "%s/share", folder);
-	if (file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular)
+	if (!entries || (file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular))
 		return true;
 	for (struct dirent *e = entries ? readdir(entries) : NULL; e; e = readdir(entries)) {
 		snprintf(path, sizeof(path), "%s/%s/share", folder, e->d_name);

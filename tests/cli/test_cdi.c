@@ -144,6 +144,12 @@ static void a_container_gets_no_folder_from_which_another_is_mounted(void **stat
 	refuse("h", lines, "so that name is right");
 	snprintf(lines, sizeof(lines), "region %s", tool_path("o/p/region"));
 	refuse("h", lines, "in whose place others may put something else");
+	tool_run("cd \"$HERE\" && mkdir -p q/r && chown 54321 q/r && chmod 1777 q");
+	snprintf(lines, sizeof(lines), "region %s", tool_path("q/r/region"));
+	refuse("h", lines, "in whose place others may put something else");
+	said = tool_run("cd \"$HERE\" && chmod 0755 q && " LIBRARY SHARE(
+		"l", "region '\"$HERE\"'/q/r/region\\n") "\"$VGPU\" cdi l >/dev/null");
+	assert_int_equal(said->status, 0);
 	snprintf(lines, sizeof(lines), "region %s", tool_path("k/region"));
 	refuse("h", lines, "write to a share, in or below");
 	refuse("h", "turns /etc/cdi", "turns");

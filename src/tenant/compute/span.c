@@ -127,8 +127,9 @@ static uint64_t find_hidden(
 	if (!span->is_measured || m->spans.interrupted)
 		return 0;
 	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
-	if (span->expected_ns < METER_BATCH_NS && known_ns && doubts_are_drawn(m->books, now_ns))
-		return is_rough ? 0 : sample(m, known_ns, took_ns);
+	if (!m->turns.peer_count && span->expected_ns < METER_BATCH_NS && known_ns &&
+		doubts_are_drawn(m->books, now_ns))
+		return sample(m, known_ns, took_ns);
 	m->spans.longer_ns = 0;
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
 	return estimate_learn(&span->mix, took_ns, is_rough) &&

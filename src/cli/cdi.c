@@ -186,7 +186,7 @@ static bool has_share(const char *folder)
 	snprintf(path, sizeof(path), "%s/share", folder);
 	if (!entries || (file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular))
 		return true;
-	for (struct dirent *e = entries ? readdir(entries) : NULL; e; e = readdir(entries)) {
+	for (struct dirent *e = readdir(entries); e; e = readdir(entries)) {
 		snprintf(path, sizeof(path), "%s/%s/share", folder, e->d_name);
 		if (strcmp(e->d_name, "..") && file_identify_at(AT_FDCWD, path, &id) == 0 &&
 			id.is_regular)
@@ -237,14 +237,12 @@ static int check_writable(const char *folder, const char *line, const struct cdi
 	if (strcmp(folder, whole) != 0)
 		return err_set(err, EINVAL,
 			"the line `%s` names %.150s, which is %.150s; a container could have "
-			"another "
-			"one by it, so that name is right",
+			"another one by it, so that name is right",
 			line, folder, whole);
 	if (has_share(whole))
 		return err_set(err, EINVAL,
 			"the line `%s` would let a container write to a share, in or below %.150s; "
-			"a "
-			"folder of its own is right",
+			"a folder of its own is right",
 			line, folder);
 	if (find_anybodys(whole, above))
 		return err_set(err, EINVAL,

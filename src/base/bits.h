@@ -14,6 +14,11 @@
 /* Of words that every launch reads, and that hardly ever change: they stand together, in a line or two. */
 #define HOT_WORD __attribute__((section("hot_words")))
 
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Rounds up to a multiple of step (a power of two); UINT64_MAX where the result would not fit. */
 static inline uint64_t round_up_u64(uint64_t value, uint64_t step)
 {

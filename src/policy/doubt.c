@@ -2,6 +2,8 @@
 /* Which pauses of a slice's streams are doubted. */
 #include "policy/doubt.h"
 
+#include "base/bits.h"
+
 /*
  * Once that has shown work to be hidden, the next pauses are all doubted for so many times as long as what is likely to have
  * been hidden before it was found: that is a 64th of the time then. Found anew it is twice as long each time.
@@ -25,11 +27,6 @@ _Static_assert(DOUBTED == LOT_MASK + 1, "a lot");
 static uint64_t moment_ns(uint64_t word)
 {
 	return word & ~LOW_BITS;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Rounded up; no sooner than another. */
@@ -60,7 +57,7 @@ uint64_t doubt_draw(uint64_t word, bool is_suspected, uint64_t since_ns, uint64_
 		lot = word ? random & LOT_MASK : 0;
 	*ret_is_drawn = is_suspected || drawn == lot;
 	if (*ret_is_drawn)
-		ns = later(now_ns + DOUBTED_TIMES * least(now_ns - since_ns, most_ns),
+		ns = later(now_ns + DOUBTED_TIMES * min_u64(now_ns - since_ns, most_ns),
 			doubt_until_ns(word, now_ns));
 	return ns | lot << LOT_BITS | ((drawn + 1) & LOT_MASK);
 }
@@ -73,15 +70,15 @@ bool doubt_is_suspected(uint64_t word, uint64_t now_ns)
 uint64_t doubt_note_hidden(uint64_t word, uint64_t hidden_ns, uint64_t now_ns)
 {
 	uint64_t until_ns = doubt_until_ns(word, now_ns),
-		 times = least(word & LOW_BITS, SUSPECTED_AGAIN), ns;
+		 times = min_u64(word & LOW_BITS, SUSPECTED_AGAIN), ns;
 
 	if (!until_ns) {
 		/* Found out anew, by chance. */
 		if (now_ns > moment_ns(word) + FORGOTTEN_NS)
 			times = 0;
-		times = least(times + 1, SUSPECTED_AGAIN);
+		times = min_u64(times + 1, SUSPECTED_AGAIN);
 	}
-	ns = SUSPECTED_TIMES * DOUBTED * least(hidden_ns, SUSPECTED_MOST_NS);
-	ns = least(ns << (times ? times - 1 : 0), SUSPECTED_MOST_NS);
+	ns = SUSPECTED_TIMES * DOUBTED * min_u64(hidden_ns, SUSPECTED_MOST_NS);
+	ns = min_u64(ns << (times ? times - 1 : 0), SUSPECTED_MOST_NS);
 	return later(now_ns + ns, until_ns) | times;
 }

@@ -2,6 +2,8 @@
 /* The order of turns, and which slices are believed. */
 #include "policy/turn_order.h"
 
+#include "base/bits.h"
+
 #include <stddef.h>
 
 /*
@@ -183,11 +185,6 @@ static bool owner_was_to_blame(
 	return false;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Of each owner so much waiting is no offence, since anybody was last to blame. */
 static void excuse(struct turn_peer *peers, unsigned count, uint64_t owner)
 {
@@ -195,10 +192,10 @@ static void excuse(struct turn_peer *peers, unsigned count, uint64_t owner)
 
 	for (unsigned i = 0; i < count; i++)
 		if (peers[i].owner == owner)
-			left_ns -= least(left_ns, peers[i].doubt.excused_ns);
+			left_ns -= min_u64(left_ns, peers[i].doubt.excused_ns);
 	for (unsigned i = 0; i < count; i++) {
 		struct turn_doubt *doubt = &peers[i].doubt;
-		uint64_t ns = peers[i].owner == owner ? least(left_ns, doubt->way_ns) : 0;
+		uint64_t ns = peers[i].owner == owner ? min_u64(left_ns, doubt->way_ns) : 0;
 
 		doubt->way_ns -= ns;
 		doubt->excused_ns += ns;

@@ -55,6 +55,10 @@ static enum throttle throttle_stream(const struct throttle_work *w, uint64_t *re
 	if (w->is_unknown && w->unknown_since_ns)
 		return w->now_ns < w->unknown_since_ns + SPIN_NS ? THROTTLE_DRAINING
 								 : THROTTLE_TOO_FAR;
+	if (w->has_peers && w->queued_until_ns > w->now_ns + ahead) {
+		*ret_wake_ns = w->queued_until_ns - ahead;
+		return THROTTLE_QUEUED;
+	}
 	return THROTTLE_NONE;
 }
 

@@ -20,6 +20,7 @@ enum throttle {
 	THROTTLE_NO_TURN,      /* the thread that finds this waits for the turn */
 	THROTTLE_TURN_AWAITED, /* another thread waits for it */
 	THROTTLE_YIELDING,     /* a slice that goes first is about to come */
+	THROTTLE_QUEUED, /* what other threads and processes of the slice gave has to get further */
 	THROTTLE_UNKNOWN, /* other work of the slice has to end of which nobody knows how long it takes */
 };
 
@@ -43,6 +44,7 @@ struct throttle_work {
 	uint64_t credit_ready_ns; /* when credit lets the work begin; 0: it does now */
 	uint64_t busy_until_ns;	  /* when all that the process has given should be done */
 	uint64_t drained_ns;	  /* when the stream's work should be done */
+	uint64_t queued_until_ns; /* when all that the slice has given should be done */
 	uint64_t due_ns; /* when the stream's oldest closed batch should end; 0: there is none */
 	/* when the stream was given the oldest work under way that has no estimate; 0: there is none */
 	uint64_t unknown_since_ns;

@@ -208,7 +208,11 @@ struct region_turn {
 	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
 	_Atomic uint64_t unknown; /* whose work of unknown length is under way (policy/unknown.h) */
 	_Atomic uint64_t ran_on;  /* the longest piece that ran on (policy/overrun.h) */
-	uint64_t unused[3];
+	_Atomic uint64_t
+		queued_until_ns; /* when all that was given should be done (compute/queue.h) */
+	/* When a process of the slice last began work for which it had not taken enough in advance (compute/credit.c). */
+	_Atomic uint64_t overdrawn_ns;
+	uint64_t unused;
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
 };

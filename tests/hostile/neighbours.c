@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] [some] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each
- * may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
+ * neighbours SLICES [lend] [some] [later] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each
+ * may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day. later:
+ * judged when it has been there for a minute, and each of its processes knows its work.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -23,6 +24,7 @@
 #define SLICES	      8
 #define SETTLE_NS     (2500 * MS) /* until turns have a rhythm */
 #define BEFORE_NS     (3000 * MS)
+#define LATER_NS      (60000 * MS)
 #define STEP_NS	      (100 * MS)
 #define STEPS	      120u /* in all: twelve seconds */
 #define WINDOW	      100u /* of these steps */
@@ -37,7 +39,7 @@ struct scene {
 	char folder[128];
 	struct machine *machine;
 	unsigned count;
-	bool is_lending;
+	bool is_lending, is_later;
 	pid_t pids[SLICES]; /* the first one's is the program that means harm */
 	uint64_t busy_ns[SLICES][STEPS + 1];
 	uint64_t at_ns[STEPS + 1];
@@ -185,8 +187,10 @@ static unsigned judge(const struct scene *s, const char *name)
 		most = cost;
 		most_at = slice;
 	}
-	printf("%-32s %u slices: another had %u permille before, and %u of the worst 10 s%s\n",
-		name, s->count, s->before[most_at], worst(s, most_at), dear ? ": TOO FEW" : "");
+	printf("%-32s %u slices: another had %u permille before, and %u of the worst 10 s, its own "
+	       "%u%s\n",
+		name, s->count, s->before[most_at], worst(s, most_at), permille(s, 0, 0, STEPS),
+		dear ? ": TOO FEW" : "");
 	if (getenv("HOSTILE_STEPS"))
 		for (unsigned i = 0; i < STEPS; i++)
 			printf("  %4.1f s: %u %u\n", i / 10.0, permille(s, most_at, i, i + 1),
@@ -200,9 +204,9 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static unsigned harm(const char *program, unsigned count, bool is_lending)
+static unsigned harm(const char *program, unsigned count, bool is_lending, bool is_later)
 {
-	struct scene s = {.count = count, .is_lending = is_lending};
+	struct scene s = {.count = count, .is_lending = is_lending, .is_later = is_later};
 	const char *tmp = getenv("TMPDIR"), *name = strstr(program, "hostile-");
 	char path[256], why[256] = "";
 	unsigned dear;
@@ -224,6 +228,8 @@ static unsigned harm(const char *program, unsigned count, bool is_lending)
 		s.before[i] = permille(&s, i, 0, 1);
 	end(&s, 0);
 	begin(&s, 0, program, "attack");
+	if (s.is_later)
+		served_sleep(LATER_NS);
 	for (unsigned i = 0; i <= STEPS; i++) {
 		read_busy(&s, i);
 		served_sleep(STEP_NS);
@@ -239,7 +245,7 @@ static unsigned harm(const char *program, unsigned count, bool is_lending)
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0, each = 1, today = 0;
-	bool is_lending = false;
+	bool is_lending = false, is_later = false;
 	int first = 2;
 
 	if (getenv(ROLE)) {
@@ -255,6 +261,8 @@ int main(int argc, char **argv)
 	for (; first < argc && !strchr(argv[first], '/'); first++) {
 		if (strcmp(argv[first], "lend") == 0)
 			is_lending = true;
+		else if (strcmp(argv[first], "later") == 0)
+			is_later = true;
 		else
 			each = SOME;
 	}
@@ -262,6 +270,6 @@ int main(int argc, char **argv)
 		today = (unsigned)(seed_of_today() % each);
 	for (int i = first; i < argc; i++)
 		if ((unsigned)(i - first) % each == today)
-			dear += harm(argv[i], count, is_lending);
+			dear += harm(argv[i], count, is_lending, is_later);
 	return dear != 0;
 }

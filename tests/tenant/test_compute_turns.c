@@ -354,7 +354,7 @@ static void two_processes_of_a_slice_share_its_turns(void **state)
 	settle();
 	turns = turns_of_first(&c);
 	measure(&c, WINDOW_US);
-	assert_in_range(turns_of_first(&c) - turns, WINDOW_US / 30000, WINDOW_US / 17000);
+	assert_in_range(turns_of_first(&c) - turns, WINDOW_US / 30000, WINDOW_US / 16000);
 	assert_in_range(c.permille[0], 400 - LOST, 400 + TOLERANCE);
 	assert_in_range(c.permille[1], 500 - LOST, 500 + TOLERANCE);
 }

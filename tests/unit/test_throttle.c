@@ -81,6 +81,23 @@ static void the_host_is_ahead_by_so_much(void **state)
 	}
 }
 
+/* The slice's other processes, too: what they have given is before what one gives. Without others nobody waits for all of it. */
+static void the_slice_is_ahead_by_no_more(void **state)
+{
+	struct throttle_work w = {.has_peers = true, .queued_until_ns = NOW + 2 * MS};
+
+	expect_work(w, THROTTLE_NONE, 0);
+	w.queued_until_ns++;
+	expect_work(w, THROTTLE_QUEUED, NOW + 1);
+	w.queued_until_ns += 70 * MS;
+	expect_work(w, THROTTLE_QUEUED, NOW + 70 * MS + 1);
+	w.has_peers = false;
+	expect_work(w, THROTTLE_NONE, 0);
+	w.has_peers = w.has_work = true;
+	w.drained_ns = NOW + 5 * MS;
+	expect_work(w, THROTTLE_TOO_FAR, NOW + 3 * MS);
+}
+
 static void work_that_is_late_or_fills_the_stream_is_polled(void **state)
 {
 	struct throttle_work w = {.has_work = true, .due_ns = NOW - THROTTLE_LATE_NS};
@@ -228,6 +245,7 @@ int main(void)
 		cmocka_unit_test(a_suspended_slice_asks_again_after_the_longest_sleep),
 		cmocka_unit_test(without_budget_work_waits_for_it_or_for_what_may_come_back),
 		cmocka_unit_test(the_host_is_ahead_by_so_much),
+		cmocka_unit_test(the_slice_is_ahead_by_no_more),
 		cmocka_unit_test(work_that_is_late_or_fills_the_stream_is_polled),
 		cmocka_unit_test(unknown_work_goes_one_by_one),
 		cmocka_unit_test(the_reasons_have_an_order),

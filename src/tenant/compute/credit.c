@@ -102,6 +102,8 @@ static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 
 	if (m->limits.is_limited) {
 		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.balance_ns);
+		/* relaxed: as in spend() */
+		atomic_store_explicit(&m->books->turn.overdrawn_ns, now_ns, memory_order_relaxed);
 	} else {
 		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.ordered_ns);
 		m->credit.ordered_ns = 0;
@@ -252,6 +254,25 @@ static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 	return (int64_t)(ns < turn_ns ? ns : turn_ns);
 }
 
+/*
+ * What was ordered before another process overdrew its credit comes after that: as many processes as there are
+ * would overdraw as many times as much, one after the other.
+ */
+static void order_anew(struct meter *m, const struct budget_rate *rate, uint64_t now_ns)
+{
+	struct credit *c = &m->credit;
+	/* relaxed: as in spend() */
+	uint64_t overdrawn_ns =
+		atomic_load_explicit(&m->books->turn.overdrawn_ns, memory_order_relaxed);
+
+	if (overdrawn_ns <= c->taken_ns || overdrawn_ns > now_ns ||
+		c->balance_ns + c->ordered_ns <= 0)
+		return;
+	spend(&m->books->ceiling, rate, now_ns, now_ns, -(c->balance_ns + c->ordered_ns));
+	c->balance_ns = c->ordered_ns = 0;
+	publish_advance(m);
+}
+
 static void fill(struct meter *m, uint64_t now_ns)
 {
 	m->credit.balance_ns += m->credit.ordered_ns;
@@ -292,6 +313,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 		return 0;
 	}
 	drop_hoarded(m, &rate, now_ns);
+	order_anew(m, &rate, now_ns);
 	if (m->credit.balance_ns > 0 || may_overdraw(m, s, now_ns)) {
 		s->filling = m->credit.filling;
 		return 0;
@@ -300,6 +322,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	if (!m->credit.ordered_ns) {
 		m->credit.ordered_ns = filling_ns(m, now_ns) - m->credit.balance_ns;
 		m->credit.ready_ns = ready_ns;
+		m->credit.taken_ns = now_ns;
 		spend(&m->books->ceiling, &rate, now_ns, now_ns, m->credit.ordered_ns);
 		publish_advance(m);
 		FAULT("meter: ordered");
@@ -311,6 +334,19 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	fill(m, now_ns);
 	s->filling = m->credit.filling;
 	return 0;
+}
+
+bool credit_overdraw(struct meter *m, uint64_t ns, uint64_t now_ns)
+{
+	_Atomic uint64_t *at = &m->books->turn.overdrawn_ns;
+	/* relaxed, both: as in spend() */
+	uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
+
+	if (!m->limits.is_limited || (int64_t)ns <= m->credit.balance_ns + OVERDRAFT_NS)
+		return true;
+	return (seen <= m->credit.taken_ns || seen > now_ns) &&
+	       atomic_compare_exchange_strong_explicit(
+		       at, &seen, now_ns, memory_order_relaxed, memory_order_relaxed);
 }
 
 void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)

@@ -17,6 +17,7 @@ struct credit {
 	int64_t balance_ns; /* less than 0: overdrawn */
 	int64_t ordered_ns; /* a filling that is not ready yet */
 	uint64_t ready_ns;  /* when it will be */
+	uint64_t taken_ns;  /* when what is left of the credit was ordered */
 	uint64_t filled_ns; /* when it was last filled */
 	uint32_t filling;   /* how often */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
@@ -55,6 +56,12 @@ void credit_return(struct meter *meter, int64_t ns, uint64_t now_ns);
 
 /* The slice waited for nothing but itself, for so long: nothing is saved up beyond its burst meanwhile. */
 void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
+
+/*
+ * Work that should take so long is about to be given. False where it takes more than was taken in advance, and another
+ * process of the slice has just begun such work: credit_ready_ns() is to be asked again.
+ */
+bool credit_overdraw(struct meter *meter, uint64_t ns, uint64_t now_ns);
 
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/overruns.h"
+#include "tenant/compute/queue.h"
 #include "tenant/compute/unknowns.h"
 #include "tenant/compute/wait.h"
 
@@ -55,12 +56,47 @@ static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns
 	FAULT("meter: batch open");
 }
 
+/* By how much the process's work ends later with such a piece in the stream. */
+static uint64_t longer_ns(
+	const struct stream_state *s, uint64_t ns, uint64_t busy_until_ns, uint64_t now_ns)
+{
+	uint64_t end_ns = (s->drained_ns > now_ns ? s->drained_ns : now_ns) + ns;
+
+	if (busy_until_ns < now_ns)
+		busy_until_ns = now_ns;
+	return end_ns > busy_until_ns ? end_ns - busy_until_ns : 0;
+}
+
+/* The last step: takes what the piece needs of what is the slice's, unless another process was faster. */
+static enum throttle take(struct meter *m, const struct stream_state *s, uint64_t estimate_ns,
+	const struct throttle_work *work, const struct queue *queue, uint64_t *ret_queued_ns)
+{
+	uint64_t ns = 0;
+
+	if (work->is_unknown && !unknowns_begin(m, work->now_ns)) {
+		turns_let_go(m, work->now_ns);
+		return THROTTLE_UNKNOWN;
+	}
+	if (m->turns.peer_count) {
+		ns = longer_ns(
+			s, turns_queued_ns(m, estimate_ns), work->busy_until_ns, work->now_ns);
+		if (!queue_enter(m, queue, ns))
+			return THROTTLE_QUEUED;
+	}
+	if (!credit_overdraw(m, estimate_ns, work->now_ns)) {
+		queue_correct(m, -(int64_t)ns, work->now_ns);
+		return THROTTLE_NO_BUDGET;
+	}
+	*ret_queued_ns = ns;
+	return THROTTLE_NONE;
+}
+
 /*
  * Closes the open batch, and says why the next one has to wait, whose first work should take estimate_ns, and when to
  * ask again.
  */
 static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
-	uint64_t now_ns, uint64_t *ret_wake_ns)
+	uint64_t now_ns, uint64_t *ret_queued_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_work work = {.now_ns = now_ns,
 		.is_suspended = m->limits.is_suspended || m->limits.is_blocked,
@@ -68,6 +104,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		.has_peers = m->turns.peer_count != 0,
 		.is_yielding = m->turns.is_yielding,
 		.is_shared = m->limits.contended_percent != 0};
+	struct queue queue;
 	enum throttle why;
 
 	stream_state_close(s);
@@ -83,33 +120,37 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
 	work.is_careful = m->turns.careful_ns && !work.is_unknown;
 	work.drained_ns = s->drained_ns;
+	queue = queue_look(m, now_ns);
+	work.queued_until_ns =
+		queue.end_ns > work.busy_until_ns ? queue.end_ns : work.busy_until_ns;
 	work.due_ns = s->pending ? s->batches[s->first].due_ns : 0;
 	work.has_work = s->pending || s->is_open;
 	work.is_full = s->pending == STREAM_PENDING;
 	why = throttle_work(&work, ret_wake_ns);
 	if (why != THROTTLE_NONE)
 		return why;
-	if (work.is_unknown && !unknowns_may_begin(m, now_ns, ret_wake_ns))
+	if (!unknowns_may_begin(m, work.is_unknown, now_ns, ret_wake_ns))
 		return THROTTLE_UNKNOWN;
-	why = turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
-	if (why == THROTTLE_NONE && work.is_unknown && !unknowns_begin(m, now_ns)) {
-		turns_let_go(m, now_ns);
-		return THROTTLE_UNKNOWN;
-	}
-	return why;
+	why = turns_ask(
+		m, estimate_ns, work.busy_until_ns, work.queued_until_ns, now_ns, ret_wake_ns);
+	if (why != THROTTLE_NONE)
+		return why;
+	*ret_wake_ns = now_ns + THROTTLE_SLEEP_MIN_NS;
+	return take(m, s, estimate_ns, &work, &queue, ret_queued_ns);
 }
 
 /*
  * With the lock: waits until the stream may have a batch more, or has one that takes more. False where too many are under
  * way, and none of them ends.
  */
-static bool wait_for_room(
-	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
+static bool wait_for_room(struct meter *m, struct stream_state *s, uint32_t estimate,
+	uint64_t now_ns, uint64_t *ret_queued_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0, ns;
 
+	*ret_queued_ns = 0;
 	for (unsigned waits = 0; !has_room(s, ns = estimate_ns(estimate), now_ns); waits++) {
-		enum throttle why = ask(m, s, ns, now_ns, &wake_ns);
+		enum throttle why = ask(m, s, ns, now_ns, ret_queued_ns, &wake_ns);
 
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
@@ -130,16 +171,17 @@ static bool wait_for_room(
 /* With the lock. False where work goes without a batch. */
 static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
-	uint64_t unmetered_ns = m->limits.unmetered_until_ns;
+	uint64_t unmetered_ns = m->limits.unmetered_until_ns, queued_ns;
 
 	if (unmetered_ns && now_ns < unmetered_ns + BACKLOG_NS)
 		stream_state_note_backlog(s, unmetered_ns, unmetered_ns + BACKLOG_NS, now_ns);
 	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
-	if (!wait_for_room(m, s, estimate, now_ns))
+	if (!wait_for_room(m, s, estimate, now_ns, &queued_ns))
 		return false;
 	if (!s->is_open)
 		begin_batch(m, s, clock_now_ns());
+	s->batch->queued_ns += queued_ns;
 	return true;
 }
 
@@ -226,5 +268,7 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 
 void meter_wait(struct stream_state *s, uint32_t estimate)
 {
-	(void)wait_for_room(s->meter, s, estimate, clock_now_ns());
+	uint64_t queued_ns;
+
+	(void)wait_for_room(s->meter, s, estimate, clock_now_ns(), &queued_ns);
 }

@@ -9,6 +9,7 @@
 #include "tenant/compute/doubts.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/overruns.h"
+#include "tenant/compute/queue.h"
 
 #define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
 
@@ -163,6 +164,8 @@ uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		m->spans.overlap_permille =
 			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
 	}
+	if (span->queued_ns)
+		queue_correct(m, (int64_t)(elapsed - span->queued_ns), now_ns);
 	hidden_ns = find_hidden(m, span, took, now_ns);
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),

@@ -10,6 +10,7 @@
 struct span {
 	uint64_t start_ns, end_ns;
 	int64_t reserved_ns, running_ns; /* charged while it ran */
+	uint64_t queued_ns;		 /* in the slice's queue */
 	uint64_t paid_ns;		 /* until then; 0: nothing was */
 	uint64_t expected_ns;		 /* as it was given */
 	bool is_measured;

@@ -16,6 +16,7 @@
 #include "tenant/compute/doubts.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
+#include "tenant/compute/queue.h"
 #include "tenant/driver/attach.h"
 
 /*
@@ -137,6 +138,15 @@ static void charge(struct stream_state *s, const struct span *span, uint64_t now
 		doubts_note_hidden(s->meter->books, hidden_ns, now_ns);
 }
 
+/* What came into the batch after its first work. */
+static void queue_up(const struct meter *m, struct batch *b)
+{
+	if (!b->queued_ns || b->expected_ns <= b->queued_ns)
+		return;
+	queue_correct(m, (int64_t)(b->expected_ns - b->queued_ns), clock_now_ns());
+	b->queued_ns = b->expected_ns;
+}
+
 static void end_batch(struct stream_state *s)
 {
 	s->is_open = false;
@@ -158,6 +168,7 @@ void stream_state_close(struct stream_state *s)
 	if (!s->is_open || s->pending == STREAM_PENDING)
 		return;
 	b->due_ns = s->drained_ns;
+	queue_up(s->meter, b);
 	record_end(s, b);
 	end_batch(s);
 	s->pending++;
@@ -315,6 +326,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		.is_first = b->has_start,
 		.is_placed = b->is_backlog,
 		.reserved_ns = b->reserved_ns,
+		.queued_ns = b->queued_ns,
 		.running_ns = b->running_ns,
 		.paid_ns = b->paid_ns,
 		.expected_ns = b->expected_ns,
@@ -383,12 +395,14 @@ static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t
 			.unsure_ns = timebase_unsure_ns(s->timebase),
 			.is_waited_for = s->is_waited_for,
 			.reserved_ns = b->reserved_ns,
+			.queued_ns = b->queued_ns,
 			.running_ns = b->running_ns,
 			.paid_ns = b->paid_ns,
 			.expected_ns = b->expected_ns,
 			.mix = b->mix},
 		now_ns);
 	b->reserved_ns = 0;
+	b->queued_ns = 0;
 	b->running_ns = 0;
 	b->paid_ns = start_ns + took_ns;
 }

@@ -30,6 +30,7 @@
 struct batch {
 	uint64_t expected_ns;
 	int64_t reserved_ns; /* of the meter's credit */
+	uint64_t queued_ns;  /* of the slice's queue */
 	uint64_t paid_ns;    /* it is charged until then, while it runs; 0: nothing of it is */
 	int64_t running_ns;  /* so much */
 	uint32_t launches;

@@ -197,6 +197,11 @@ static uint64_t patience_ns(const struct meter *m)
 			: TURN_PATIENCE_NS;
 }
 
+uint64_t turns_queued_ns(const struct meter *m, uint64_t estimate_ns)
+{
+	return estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : turns_piece_ns(m, estimate_ns);
+}
+
 uint64_t turns_piece_ns(const struct meter *m, uint64_t estimate_ns)
 {
 	return estimate_ns < m->turns.careful_ns && estimate_ns != ESTIMATE_UNKNOWN_NS
@@ -205,7 +210,7 @@ uint64_t turns_piece_ns(const struct meter *m, uint64_t estimate_ns)
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
-	uint64_t now_ns, uint64_t *ret_wake_ns)
+	uint64_t queued_until_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_turn turn = {.now_ns = now_ns, .busy_until_ns = busy_until_ns};
 	enum throttle why = THROTTLE_NONE;
@@ -221,10 +226,9 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		return THROTTLE_TURN_AWAITED;
 	rank = rank_of(m);
 	moment_ns = throttle_turn_moment(estimate_ns, m->credit.saved_ns,
-		m->credit.is_owed ? m->credit.owed_ns : 0, busy_until_ns, now_ns);
-	until_ns =
-		(busy_until_ns > now_ns ? busy_until_ns : now_ns) + METER_BATCH_NS +
-		(estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : turns_piece_ns(m, estimate_ns));
+		m->credit.is_owed ? m->credit.owed_ns : 0, queued_until_ns, now_ns);
+	until_ns = (queued_until_ns > now_ns ? queued_until_ns : now_ns) + METER_BATCH_NS +
+		   turns_queued_ns(m, estimate_ns);
 	if (m->turns.goes_first) {
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;

@@ -54,13 +54,16 @@ void turns_note_burst(struct meter *meter, uint64_t now_ns);
 /* What a piece is announced as that should take so long: of a slice that owes what ran on, as a long one. */
 uint64_t turns_piece_ns(const struct meter *meter, uint64_t estimate_ns);
 
+/* What it counts for in the slice's queue: of unknown length, as what the turn is kept for. */
+uint64_t turns_queued_ns(const struct meter *meter, uint64_t estimate_ns);
+
 /*
  * Takes or keeps the turn for work that is estimated to take so long, after what keeps this process busy until
  * then. The reason why it has to wait, and when to ask again. With THROTTLE_NO_TURN, turns_wait() and turns_waited()
  * are to be called, and until then nobody else touches the turn.
  */
 enum throttle turns_ask(struct meter *meter, uint64_t estimate_ns, uint64_t busy_until_ns,
-	uint64_t now_ns, uint64_t *ret_wake_ns);
+	uint64_t queued_until_ns, uint64_t now_ns, uint64_t *ret_wake_ns);
 
 /* Without the lock: sleeps until there is news of the turn, or until then. */
 void turns_wait(struct meter *meter, uint64_t until_ns);

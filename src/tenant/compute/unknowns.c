@@ -75,11 +75,14 @@ static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
 		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
 }
 
-bool unknowns_may_begin(struct meter *m, uint64_t now_ns, uint64_t *ret_wake_ns)
+bool unknowns_may_begin(struct meter *m, bool is_unknown, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t word = get(m);
 
 	if (!are_others_about(m) || !word || is_left(m, word))
+		return true;
+	/* It may be what this process's own piece waits for. */
+	if (!is_unknown && (word == m->unknown || !unknown_is_in_way(word, now_ns)))
 		return true;
 	if (!unknown_is_in_way(word, now_ns)) {
 		if (word == m->unknown)

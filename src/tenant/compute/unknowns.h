@@ -13,8 +13,12 @@ struct meter;
 /* A launch waits so long for the end of its piece: as long as a turn is kept for it. */
 #define UNKNOWNS_WAIT_NS UINT64_C(25000000)
 
-/* Whether no other piece stands in the way of one; else *ret_wake_ns says when to look again. */
-bool unknowns_may_begin(struct meter *meter, uint64_t now_ns, uint64_t *ret_wake_ns);
+/*
+ * Whether no such piece stands in the way of one more, or, where !is_unknown, of work that is known: only another process's does in the way of
+ * that. Else *ret_wake_ns says when to look again.
+ */
+bool unknowns_may_begin(
+	struct meter *meter, bool is_unknown, uint64_t now_ns, uint64_t *ret_wake_ns);
 
 /* The slice's piece is this process's from now on. False where another one was faster. */
 bool unknowns_begin(struct meter *meter, uint64_t now_ns);

@@ -70,7 +70,7 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 	}
 	if (why != THROTTLE_NO_TURN)
 		wake_ns = turns_keep(m, wake_ns, now_ns);
-	if (why == THROTTLE_TOO_FAR || why == THROTTLE_DRAINING)
+	if (why == THROTTLE_TOO_FAR || why == THROTTLE_DRAINING || why == THROTTLE_QUEUED)
 		last_ns = now_ns + LOOK_NS;
 	s->users++;
 	lock_leave(&m->lock);

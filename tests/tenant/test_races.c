@@ -168,6 +168,29 @@ static void what_is_bound_is_not_unbound_past_the_books(void **state)
 	race(*state, held, "unbind o 0 512m", "cuMulticastUnbind", "release h", "cuMemRelease");
 }
 
+/* A thread unmaps a range and maps there again while another one unmaps it: what is mapped is what the books have there. */
+static void a_range_that_is_mapped_again_is_charged_for_what_is_mapped(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "create h 512m");
+	expect(t, OK, "reserve v 512m");
+	expect(t, OK, "map v 0 512m h");
+	delay(node, "cuMemUnmap");
+	tell_aside(t, "unmap v 0 512m");
+	expect(t, OK, "unmap v 0 512m");
+	expect(t, OK, "map v 0 512m h");
+	expect(t, OK, "joined");
+	expect(t, OK, "release h");
+	assert_int_equal(slice_books(slice, 0), slice_truth(slice, 0));
+	expect(t, OK, "unmap v 0 512m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+	inject_clear_rules(node->machine);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* What a descriptor keeps is not taken for free because another thread frees as much at that instant. */
 static void memory_that_is_kept_stays_charged_beside_another_free(void **state)
 {
@@ -415,6 +438,7 @@ int main(void)
 		test_with_node(a_handle_that_is_released_is_not_mapped_past_the_books),
 		test_with_node(what_goes_is_not_bound_past_the_books),
 		test_with_node(what_is_bound_is_not_unbound_past_the_books),
+		test_with_node(a_range_that_is_mapped_again_is_charged_for_what_is_mapped),
 		test_with_node(memory_that_is_kept_stays_charged_beside_another_free),
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
 		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),

@@ -155,6 +155,7 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);
+	MAPPED_TURN_SCOPE(at, bytes);
 	r = mapped_refer_begin(handle, &reference);
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -177,6 +178,7 @@ HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemUnmap(at, bytes);
+	MAPPED_TURN_SCOPE(at, bytes);
 	if (!mapped_unmap_begin(at, bytes, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < range.count; i++)

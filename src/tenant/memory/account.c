@@ -32,9 +32,9 @@ void account_correct(struct account *t, struct device *d, uint64_t charged, uint
 			memory_order_relaxed);
 }
 
-uint32_t account_owe(struct account *t)
+uint64_t account_owe(struct account *t)
 {
-	uint32_t number;
+	uint64_t number;
 
 	t->is_careful = true;
 	number = atomic_fetch_add(&t->owed, 1) + 1;
@@ -54,46 +54,58 @@ static void begin_less(struct device *d, bool *is_begun)
 	*is_begun = true;
 }
 
-/* Looks; what is less is believed when it is exact, and so twice. Whether it was exact. */
-static bool compare_looks(struct account *t, struct device *d, bool is_urgent, bool *is_less_begun)
+/* What a comparison could tell. */
+enum told {
+	TOLD_NOTHING,
+	TOLD_MORE, /* all that the figure has beyond the books is charged; calls under way may hide some */
+	TOLD_EXACTLY,
+};
+
+/* Looks; what is less is believed when it is exact, and so twice. */
+static enum told compare_looks(
+	struct account *t, struct device *d, bool is_urgent, bool *is_less_begun)
 {
 	struct finding found;
 
 	if (t->was_less)
 		begin_less(d, is_less_begun);
 	if (!account_look(t, d, NULL, &found))
-		return false;
+		return TOLD_NOTHING;
 	for (int i = 0; found.most_bytes < found.charged_bytes; i++) {
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
 		if (!is_urgent || i == FINDING_LOOKS)
-			return false;
+			return TOLD_MORE;
 		finding_pause();
 		begin_less(d, is_less_begun);
 		if (!account_look(t, d, NULL, &found))
-			return false;
+			return TOLD_MORE;
 	}
 	account_correct(t, d, found.charged_bytes, finding_within(&found, found.charged_bytes));
 	if (found.is_exact && found.least_bytes == found.most_bytes)
 		t->is_careful = false;
-	return found.is_exact;
+	return found.is_exact ? TOLD_EXACTLY : TOLD_MORE;
 }
 
 /* The same, under the account's lock. */
-static bool compare_once(struct account *t, struct device *d, bool is_urgent)
+static enum told compare_once(struct account *t, struct device *d, bool is_urgent)
 {
-	bool is_less_begun = false, is_exact = compare_looks(t, d, is_urgent, &is_less_begun);
+	bool is_less_begun = false;
+	enum told told = compare_looks(t, d, is_urgent, &is_less_begun);
 
 	if (is_less_begun)
 		charge_unnamed_ends(d);
-	return is_exact;
+	return told;
 }
 
 void account_compare(struct account *t, struct device *d, bool is_urgent)
 {
-	uint32_t owed = t->owed;
+	uint64_t owed = t->owed;
+	enum told told = compare_once(t, d, is_urgent);
 
-	if (compare_once(t, d, is_urgent))
+	if (told == TOLD_EXACTLY)
 		t->paid = owed;
+	if (told != TOLD_NOTHING)
+		t->seen = owed;
 }

@@ -18,8 +18,10 @@ struct account {
 	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
-	_Atomic uint32_t owed, paid;	/* see is_owed() */
-	_Atomic uint32_t owed_for_more; /* the last that is owed as something may be in no books */
+	_Atomic uint64_t owed, paid;	/* numbers: see is_owed() */
+	_Atomic uint64_t owed_for_more; /* the last that is owed as something may be in no books */
+	_Atomic uint64_t seen;		/* the last before a comparison that told what is more */
+	_Atomic uint64_t next_seen_ns;	/* when that is told once more beside other calls */
 	_Atomic uint64_t next_owed_ns;	/* later where comparisons were spoiled */
 	uint64_t next_alone_ns;		/* until then a measuring that others spoil waits briefly */
 	bool was_less;			/* by the last comparison */
@@ -41,7 +43,7 @@ void account_correct(
 	struct account *account, struct device *device, uint64_t charged, uint64_t other);
 
 /* The account is as it is charged until a comparison knows better. Returns its number. */
-uint32_t account_owe(struct account *account);
+uint64_t account_owe(struct account *account);
 
 /* Compares, under the account's lock; what comes to be owed meanwhile is owed afterwards. */
 void account_compare(struct account *account, struct device *device, bool is_urgent);

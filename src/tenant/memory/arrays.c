@@ -112,11 +112,12 @@ static bool is_alone(const struct array_plan *plan)
 bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 {
 	struct charge *charge = &plan->charge;
+	struct device *device = charge->device;
 	struct holding holding = holding_of(charge, plan->life, 0);
 	uint64_t free_bytes;
 	bool has_taken;
 
-	if (!charge->device)
+	if (!device)
 		return true;
 	FAULT("array: the driver gave");
 	if (plan->is_shared) {
@@ -137,13 +138,13 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 	}
 	free_bytes = guard_free_bytes();
 	has_taken = free_bytes != plan->free_bytes || free_bytes == UINT64_MAX;
-	change_shelf(plan->life, charge->device, 1, has_taken);
-	if (!has_taken && !is_alone(plan))
-		reconcile_look_for_more(charge->device);
+	change_shelf(plan->life, device, 1, has_taken);
 	if (has_taken)
 		charge_take(charge);
-	else
+	else if (is_alone(plan) || reconcile_look_for_more(device))
 		charge_undo(charge);
+	else
+		reconcile_doubt(device, charge_take(charge), CHARGE_ARRAY);
 	return true;
 }
 

@@ -36,6 +36,17 @@ CUresult mapped_refer_begin_at(CUdeviceptr at, struct mapped_reference *ret_refe
 /* False: what the driver made must be undone. */
 bool mapped_refer_end(const struct mapped_reference *reference, bool is_made);
 
+/*
+ * Calls that map or unmap in one range are one after the other: else the driver would have them in another order than the books, and
+ * unmap what another entry is of. The rest of the enclosing block is such a call. One that does not come back is not waited for, and of too
+ * many at once some have no place.
+ */
+int mapped_turn_enter(CUdeviceptr at, uint64_t bytes);
+void mapped_turn_leave(const int *place);
+#define MAPPED_TURN_SCOPE(at, bytes)                                                 \
+	__attribute__((cleanup(mapped_turn_leave), unused)) const int mapped_turn_ = \
+		mapped_turn_enter((at), (bytes))
+
 /* Remembers a mapping, whose reference was made before; false without memory. */
 bool mapped_map(CUdeviceptr at, uint64_t bytes, const struct mapped_reference *reference);
 

@@ -70,7 +70,7 @@ static struct told growth(struct account *t, struct device *d, const struct char
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct told told = {.worst_bytes = UINT64_MAX, .charged_bytes = t->unattributed_bytes};
 	struct finding found;
-	uint32_t owed;
+	uint64_t owed;
 
 	/*
 	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was

@@ -34,6 +34,10 @@
  */
 #define OWED_TIMES    16
 #define OWED_BURST_NS UINT64_C(640000000)
+/* So often what may be in no books is looked for once more beside other calls, until a comparison is exact. */
+#define SEEN_NS UINT64_C(20000000)
+/* So long a call waits until what others may have taken was looked for. */
+#define UNSEEN_WAIT_NS UINT64_C(20000000)
 /* To know less than that the process does not begin NVML, for which it would wait. */
 #define OWED_WORTH_BYTES UINT64_C(0x2000000)
 
@@ -97,12 +101,24 @@ void reconcile_compare(struct device *device, enum parts_when why)
 	lock_leave(&t->lock);
 }
 
+/* Whether something may be in no books. */
+static bool is_owed_for_more(const struct account *t)
+{
+	return t->owed_for_more > t->paid;
+}
+
+/* Whether nobody has looked since it came to be owed. */
+static bool is_unseen(const struct account *t)
+{
+	return t->owed_for_more > t->seen;
+}
+
 /* Whether a comparison can tell now. */
 static bool is_payable(const struct account *t)
 {
 	return is_owed(t) && !finding_is_blind(&t->misses) &&
 	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES ||
-		       (int32_t)(t->owed_for_more - t->paid) > 0);
+		       is_owed_for_more(t));
 }
 
 /* Whether the calls of this process are at rest, as seen after whatever this thread did before. */
@@ -174,6 +190,45 @@ static bool pay_all(void)
 	return is_any_owed;
 }
 
+/*
+ * What may be in no books is not left to the last call to end, as another may be under way at any moment. Beside others a
+ * comparison tells all that the figure has beyond the books, but for as much as they have reserved and not got yet. So it is made
+ * at once, and again until one is exact, for which calls that begin wait as they do for the last one.
+ */
+static void see(struct account *t, struct device *d)
+{
+	if (!is_unseen(t)) {
+		if (!clock_is_due(&t->next_seen_ns, SEEN_NS))
+			return;
+		pay(t, d);
+		if (!is_owed_for_more(t))
+			return;
+		/* What others had reserved and hid something has come by now. Who looks meanwhile looks once more. */
+		t->seen = t->owed_for_more - 1;
+	}
+	/* Who has the lock may have looked before. */
+	for (unsigned i = 0; i < FINDING_LOOKS && is_unseen(t) && is_owed_for_more(t); i++) {
+		if (!lock_enter_within(&t->lock, QUIET_NS)) {
+			doubt(t);
+			return;
+		}
+		t->doubts = 0;
+		FAULT("reconcile: seeing");
+		if (is_unseen(t))
+			account_compare(t, d, false);
+		lock_leave(&t->lock);
+		if (is_unseen(t))
+			finding_pause();
+	}
+}
+
+static void see_all(void)
+{
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		if (is_owed_for_more(&accounts[i]) && !finding_is_blind(&accounts[i].misses))
+			see(&accounts[i], state_device(i));
+}
+
 void reconcile_pay(void)
 {
 	int saved_errno = errno;
@@ -185,6 +240,7 @@ void reconcile_pay(void)
 		if (pay_all())
 			atomic_store(&call_end_is_awaited, true);
 	}
+	see_all();
 	errno = saved_errno;
 }
 
@@ -313,14 +369,27 @@ void reconcile_look_for_less(const struct device *device)
 		account_owe(t);
 }
 
-void reconcile_look_for_more(const struct device *device)
+bool reconcile_look_for_more(const struct device *device)
 {
 	struct account *t = &accounts[device->ordinal];
-	uint32_t number = account_owe(t);
+	uint64_t until_ns = 0, number, last;
 
-	t->owed_for_more = number;
+	/* Who owes that is looking, or waits for who does; when that does not end, nobody can look for more. */
+	for (unsigned i = 0; is_unseen(t) && !finding_is_blind(&t->misses); i++) {
+		if (!until_ns)
+			until_ns = clock_now_ns() + UNSEEN_WAIT_NS;
+		if (clock_now_ns() >= until_ns)
+			return false;
+		lock_rest(i);
+	}
+	number = account_owe(t);
+	last = t->owed_for_more;
+	/* Of two threads the later one's number stays. */
+	while (number > last && !atomic_compare_exchange_weak(&t->owed_for_more, &last, number))
+		;
 	/* once more, for who has looked before that */
 	atomic_store(&call_end_is_awaited, true);
+	return true;
 }
 
 void reconcile_start(struct device *device)

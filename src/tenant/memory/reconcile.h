@@ -27,7 +27,8 @@ void reconcile_compare(struct device *device, enum parts_when when);
  * When a call of the program has ended and nothing of it is under way any more. Where a comparison could not be exact
  * because of other calls (driver/call_end.h), the last of them to end makes it good: the process may make none for long, and
  * others of the slice would lack what it has in its books and not on the device. Calls that begin meanwhile wait
- * for that (quiet.h), some ms and 20 at most.
+ * for that (quiet.h), some ms and 20 at most. What may be in no books is looked for when any call ends, whatever
+ * else is under way, as there may be no last one.
  */
 void reconcile_pay(void);
 
@@ -119,8 +120,11 @@ void reconcile_look_again(const struct device *device);
 /* Something is gone that may have been charged as unattributed. */
 void reconcile_look_for_less(const struct device *device);
 
-/* What a call took may be in no books: for that the process begins NVML, too. */
-void reconcile_look_for_more(const struct device *device);
+/*
+ * What a call took may be in no books: for that the process begins NVML, too. False where nobody could look for it for a while, as a
+ * comparison does not end, say: then what the call had reserved has to stay charged (reconcile_doubt()).
+ */
+bool reconcile_look_for_more(const struct device *device) MUST_CHECK;
 
 /*
  * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;

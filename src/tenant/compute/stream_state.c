@@ -43,7 +43,10 @@
 
 bool stream_state_is_done(const struct stream_state *s)
 {
-	return !s->is_shared && (!s->has_stream || events_is_idle(s->context, s->stream));
+	if (s->is_shared)
+		return false;
+	return s->has_stream ? events_is_idle(s->context, s->stream)
+			     : s->is_waited_for || events_is_dead(s->context);
 }
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
@@ -149,6 +152,8 @@ static void record_end(struct stream_state *s, struct batch *b)
 	b->has_end = record(s, &b->end);
 	b->is_timed = b->is_timed && b->has_end;
 	s->is_chained = b->has_end;
+	if (!b->has_end && !s->has_stream)
+		b->has_end = events_record_in_context(s->context, &b->end);
 }
 
 void stream_state_close(struct stream_state *s)
@@ -187,6 +192,22 @@ void stream_state_extend(struct stream_state *s)
 
 	record_end(s, b);
 	s->batch = b;
+}
+
+void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t now_ns)
+{
+	stream_state_collect(s, now_ns);
+	s->has_stream = is_known;
+	stream_state_close(s);
+	s->has_stream = false;
+	s->is_chained = false;
+	s->use++;
+	for (unsigned i = 0; i < s->pending; i++) {
+		struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
+
+		if (!b->has_end)
+			b->has_end = events_record_in_context(s->context, &b->end);
+	}
 }
 
 /* When the batch began, as timebase_place() tells; a chained one began where the one before it ended. */
@@ -287,8 +308,11 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
 	return true;
 }
 
-/* Charges what several streams have by the clock, for good: it is never seen to end. */
-static void charge_shared(struct stream_state *s, struct batch *b, uint64_t now_ns)
+/*
+ * Charges by the clock what may never be seen to end: what several streams have, and what a stream had that is gone. Of the latter all at
+ * once are charged once.
+ */
+static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
 	uint64_t from_ns = b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
 
@@ -297,6 +321,7 @@ static void charge_shared(struct stream_state *s, struct batch *b, uint64_t now_
 	charge(s,
 		&(struct span){.start_ns = from_ns,
 			.end_ns = now_ns,
+			.is_placed = !s->is_shared,
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,
 			.mix = b->mix},
@@ -322,7 +347,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	CUresult r = CUDA_SUCCESS;
 
 	if (s->is_shared) {
-		charge_shared(s, b, now_ns);
+		charge_unseen(s, b, now_ns);
 		return false;
 	}
 	if (b->has_end)
@@ -332,7 +357,10 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
 	if (r == CUDA_ERROR_NOT_READY) {
-		charge_running(s, b, now_ns);
+		if (b->has_end || s->has_stream)
+			charge_running(s, b, now_ns);
+		else
+			charge_unseen(s, b, now_ns);
 		return false;
 	}
 	if ((r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) &&
@@ -485,6 +513,15 @@ void stream_state_note_waited(
 	/* The process may end, or come back to this stream no more. */
 	if (s->is_waited_for && s->drained_ns > begin_ns_of_open(s) + WORTH_AN_EVENT_NS)
 		charge_by_estimate(s, s->batch, now_ns);
+}
+
+void stream_state_note_all_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
+{
+	if (!s->is_used || s->has_stream || s->is_shared || s->last_ns > since_ns ||
+		stream_state_has_calls(s))
+		return;
+	s->is_waited_for = true;
+	stream_state_collect(s, now_ns);
 }
 
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)

@@ -512,6 +512,15 @@ void contexts_green_seen(CUgreenCtx green, CUcontext context)
 		atomic_fetch_add(&green_count, 1);
 }
 
+CUcontext contexts_primary_of(CUcontext green)
+{
+	struct table_entry face;
+
+	if (table_get(&greens, (uintptr_t)green, &face) < 0)
+		return NULL;
+	return atomic_load(&primaries[face.b].context);
+}
+
 static bool is_face_of(const struct table_entry *entry, uint64_t green)
 {
 	return entry->a == green;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] [some] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each
- * may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
+ * neighbours SLICES [lend] [some] [first] PROGRAM...: what each program that means harm costs the other slices of the device. lend:
+ * each may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
+ * first: the program is there before the others, and alone. What it queued then nobody can take back, so it is no more than the half that the
+ * driver leaves the others beside it.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -27,6 +29,8 @@
 #define STEPS	      120u /* in all: twelve seconds */
 #define WINDOW	      100u /* of these steps */
 #define COST_PERMILLE 20
+#define ALONE_NS      (1000 * MS)
+#define HALF_PERMILLE 465 /* of two programs that always work; the rest is changing over */
 #define ROLE	      "HOSTILE_ROLE"
 #define KERNEL_NS     500000u
 #define AHEAD	      8u /* of them, and as many that are under way */
@@ -200,7 +204,36 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static unsigned harm(const char *program, unsigned count, bool is_lending)
+static void begin_honest(struct scene *s, unsigned from)
+{
+	for (unsigned i = from; i < s->count; i++)
+		begin(s, i, "/proc/self/exe", "work");
+	served_sleep(SETTLE_NS);
+}
+
+/* The program comes in an honest one's place, and what the others had until then is known. */
+static void begin_second(struct scene *s, const char *program)
+{
+	begin_honest(s, 0);
+	read_busy(s, 0);
+	served_sleep(BEFORE_NS);
+	read_busy(s, 1);
+	for (unsigned i = 1; i < s->count; i++)
+		s->before[i] = permille(s, i, 0, 1);
+	end(s, 0);
+	begin(s, 0, program, "attack");
+}
+
+static void begin_first(struct scene *s, const char *program)
+{
+	for (unsigned i = 1; i < s->count; i++)
+		s->before[i] = HALF_PERMILLE / (s->count - 1);
+	begin(s, 0, program, "attack");
+	served_sleep(ALONE_NS);
+	begin_honest(s, 1);
+}
+
+static unsigned harm(const char *program, unsigned count, bool is_lending, bool is_first)
 {
 	struct scene s = {.count = count, .is_lending = is_lending};
 	const char *tmp = getenv("TMPDIR"), *name = strstr(program, "hostile-");
@@ -212,18 +245,12 @@ static unsigned harm(const char *program, unsigned count, bool is_lending)
 	MUST(chmod(s.folder, 0755));
 	snprintf(path, sizeof(path), "%s/machine", s.folder);
 	MUST(machine_open(path, "h200", &s.machine, why, sizeof(why)));
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < count; i++)
 		write_share(&s, i);
-		begin(&s, i, "/proc/self/exe", "work");
-	}
-	served_sleep(SETTLE_NS);
-	read_busy(&s, 0);
-	served_sleep(BEFORE_NS);
-	read_busy(&s, 1);
-	for (unsigned i = 1; i < count; i++)
-		s.before[i] = permille(&s, i, 0, 1);
-	end(&s, 0);
-	begin(&s, 0, program, "attack");
+	if (is_first)
+		begin_first(&s, program);
+	else
+		begin_second(&s, program);
 	for (unsigned i = 0; i <= STEPS; i++) {
 		read_busy(&s, i);
 		served_sleep(STEP_NS);
@@ -239,7 +266,7 @@ static unsigned harm(const char *program, unsigned count, bool is_lending)
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0, each = 1, today = 0;
-	bool is_lending = false;
+	bool is_lending = false, is_first = false;
 	int first = 2;
 
 	if (getenv(ROLE)) {
@@ -255,6 +282,8 @@ int main(int argc, char **argv)
 	for (; first < argc && !strchr(argv[first], '/'); first++) {
 		if (strcmp(argv[first], "lend") == 0)
 			is_lending = true;
+		else if (strcmp(argv[first], "first") == 0)
+			is_first = true;
 		else
 			each = SOME;
 	}
@@ -262,6 +291,6 @@ int main(int argc, char **argv)
 		today = (unsigned)(seed_of_today() % each);
 	for (int i = first; i < argc; i++)
 		if ((unsigned)(i - first) % each == today)
-			dear += harm(argv[i], count, is_lending);
+			dear += harm(argv[i], count, is_lending, is_first);
 	return dear != 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "tenant/compute/backlog.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meter.h"
@@ -72,12 +73,13 @@ static void settle_at_exit(void)
 	}
 }
 
-void gate_context_made(void)
+void gate_context_made(CUcontext context)
 {
 	static bool
 		is_heard; /* of the process's end; and of its children's, which fork() gives the same */
 	uint32_t off = GATE_OFF;
 
+	backlog_context_made(context);
 	if (state_enter() == STATE_OPEN)
 		signals_take();
 	/* The first poll is now, so that no launch is before it. */
@@ -302,6 +304,7 @@ void gate_stream_ends(CUstream stream, struct stream_end *ret_end)
 	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
 	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
 		return;
+	backlog_stream_ends(stream);
 	streams_end_begins(stream, ret_end);
 	errno = saved_errno;
 }
@@ -319,8 +322,10 @@ void gate_stream_made(CUstream stream)
 	int saved_errno = errno;
 
 	/* relaxed: as in gate_stream_ends() */
-	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF && can_meter())
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF && can_meter()) {
+		backlog_stream_made(stream);
 		streams_made(stream);
+	}
 	errno = saved_errno;
 }
 
@@ -351,6 +356,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 	uint64_t now_ns = clock_now_ns();
 
 	(void)device; /* the streams know which it was */
+	backlog_context_ended(context);
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 
@@ -382,6 +388,7 @@ void gate_reset_after_fork(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
 	stream_ends_reset_after_fork();
+	backlog_reset_after_fork();
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 

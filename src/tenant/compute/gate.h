@@ -150,7 +150,7 @@ void gate_capture_begins(CUstream stream);
 
 /* The slice has a context now, and may work. One is about to end. And it is gone, with its streams. */
 struct device;
-void gate_context_made(void);
+void gate_context_made(CUcontext context);
 void gate_context_ends(CUcontext context);
 void gate_context_ended(struct device *device, CUcontext context);
 /* A green one is about to end, or is_gone; its work does not end with it, but with its device's primary one. */

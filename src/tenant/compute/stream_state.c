@@ -16,6 +16,7 @@
 #include "tenant/compute/doubts.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
+#include "tenant/compute/overruns.h"
 #include "tenant/driver/attach.h"
 
 /*
@@ -168,22 +169,38 @@ void stream_state_close(struct stream_state *s)
 	s->pending++;
 }
 
-void stream_state_note_backlog(
-	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+static void close_backlog(struct stream_state *s, uint64_t since_ns, uint64_t until_ns)
 {
-	struct batch *b;
+	struct batch *b = begin(s);
 
-	if (s->last_ns > since_ns || s->is_shared || stream_state_is_done(s))
-		return;
-	stream_state_collect(s, now_ns);
-	if (s->is_open || s->pending)
-		return;
-	b = begin(s);
 	b->is_backlog = b->is_placed = true;
 	b->start_ns = s->begun_ns = since_ns;
 	b->expected_ns = until_ns - since_ns;
 	s->drained_ns = until_ns;
 	stream_state_close(s);
+}
+
+void stream_state_note_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	if (s->last_ns > since_ns || s->is_shared || stream_state_is_done(s))
+		return;
+	stream_state_collect(s, now_ns);
+	if (s->is_open || s->pending)
+		return;
+	close_backlog(s, since_ns, until_ns);
+}
+
+bool stream_state_hold_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	s->has_stream = false;
+	close_backlog(s, since_ns, until_ns);
+	if (!s->batches[s->first].has_end)
+		s->pending = 0;
+	else
+		stream_state_collect(s, now_ns);
+	return s->batches[s->first].has_end;
 }
 
 void stream_state_extend(struct stream_state *s)
@@ -309,8 +326,8 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
 }
 
 /*
- * Charges by the clock what may never be seen to end: what several streams have, and what a stream had that is gone. Of the latter all at
- * once are charged once.
+ * Charges by the clock what may never be seen to end: what several streams have, what a stream had that is gone, and what was given before work was
+ * metered. Of the latter all at once are charged once.
  */
 static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
@@ -324,8 +341,11 @@ static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_
 			.is_placed = !s->is_shared,
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,
+			.expected_ns = b->is_backlog ? now_ns - from_ns : 0,
 			.mix = b->mix},
 		now_ns);
+	if (b->is_backlog)
+		overruns_note_backlog(s->meter, from_ns, b->start_ns + b->expected_ns, now_ns);
 	b->reserved_ns = 0;
 	b->running_ns = 0;
 	b->paid_ns = now_ns;
@@ -357,7 +377,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
 	if (r == CUDA_ERROR_NOT_READY) {
-		if (b->has_end || s->has_stream)
+		if (!b->is_backlog && (b->has_end || s->has_stream))
 			charge_running(s, b, now_ns);
 		else
 			charge_unseen(s, b, now_ns);

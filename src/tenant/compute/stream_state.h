@@ -127,6 +127,16 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 void stream_state_note_backlog(
 	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
 
+/* The same of all that is under way in the state's context, whose stream nothing is known of. False: the driver does not tell. */
+bool stream_state_hold_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
+
+/* Whether it is under way. */
+static inline bool stream_state_has_backlog(const struct stream_state *s)
+{
+	return s->pending && s->batches[s->first].is_backlog;
+}
+
 /* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
 void stream_state_extend(struct stream_state *s);
 

@@ -348,7 +348,7 @@ static struct meter *any_meter(void)
  * The meter of the device that a context is of; where the driver does not say which, another's: what is metered by
  * nothing would be free.
  */
-static struct meter *meter_of_context(CUcontext context)
+struct meter *streams_meter_of(CUcontext context)
 {
 	bool is_entered = current_enter(context);
 	struct device *device;
@@ -404,7 +404,7 @@ static struct stream_state *enter_slowly(CUstream stream, CUcontext context, boo
 		context = events_context_of(stream);
 	if (!context && !find_current(&context))
 		return NULL;
-	m = meter_of_context(context);
+	m = streams_meter_of(context);
 	if (!m)
 		return NULL;
 	s = find_or_wait(m, stream, context, thread, may_wait);
@@ -670,6 +670,46 @@ void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
 	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++)
 		if (m->streams.timebases[i].context == context)
 			m->streams.timebases[i] = (struct timebase){.context = NULL};
+}
+
+void streams_note_backlog(struct meter *m, CUstream stream, CUcontext context)
+{
+	uint64_t since_ns = m->limits.unmetered_until_ns;
+	struct stream_state *s;
+
+	if (events_is_idle(context, stream))
+		return;
+	s = find_in(m, stream, context, NULL);
+	if (s)
+		stream_state_note_backlog(
+			s, since_ns, since_ns + STREAMS_BACKLOG_NS, clock_now_ns());
+}
+
+bool streams_note_context_backlog(struct meter *m, CUcontext context)
+{
+	uint64_t since_ns = m->limits.unmetered_until_ns, now_ns = clock_now_ns();
+	struct stream_state *s = take_state(m, context, now_ns);
+
+	if (!s)
+		return false;
+	stream_state_clear(s);
+	give_state(s, m, NULL, context, NULL);
+	return stream_state_hold_backlog(s, since_ns, since_ns + STREAMS_BACKLOG_NS, now_ns);
+}
+
+bool streams_have_backlog(const struct meter *m)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (stream_state_has_backlog(&m->streams.at[i]))
+			return true;
+	return false;
+}
+
+uint64_t streams_backlog_until_ns(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t until_ns = m->limits.unmetered_until_ns + STREAMS_BACKLOG_NS;
+
+	return now_ns < until_ns && streams_have_backlog(m) ? until_ns : 0;
 }
 
 void streams_reset_after_fork(struct streams *streams)

@@ -97,5 +97,25 @@ void streams_green_ends(
 /* It is gone, and its streams. */
 void streams_context_ended(struct meter *meter, CUcontext context, uint64_t now_ns);
 
+/*
+ * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
+ * told how much that was.
+ */
+#define STREAMS_BACKLOG_NS UINT64_C(2000000000)
+
+/*
+ * Work is metered from now on: what lies in a stream, or in all of the context's (false: the driver does not tell), was given before. It is
+ * charged while it runs, and the slice's own work waits for STREAMS_BACKLOG_NS. With the meter's lock.
+ */
+void streams_note_backlog(struct meter *meter, CUstream stream, CUcontext context);
+bool streams_note_context_backlog(struct meter *meter, CUcontext context);
+
+/* Whether it is under way, and until when work waits for that; 0: it need not. */
+bool streams_have_backlog(const struct meter *meter);
+uint64_t streams_backlog_until_ns(const struct meter *meter, uint64_t now_ns);
+
+/* The meter of the device that a context is of. Not with a lock. */
+struct meter *streams_meter_of(CUcontext context);
+
 /* For a child of fork(): its parent's streams are nobody's. */
 void streams_reset_after_fork(struct streams *streams);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] [some] [later] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each
- * may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day. later:
- * judged when it has been there for a minute, and each of its processes knows its work.
+ * neighbours SLICES [lend] [some] [later] [first] PROGRAM...: what each program that means harm costs the other slices of the device.
+ * lend: each may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
+ * later: judged when it has been there for a minute, and each of its processes knows its work. first: the program is there before
+ * the others, and alone. What it queued then nobody can take back, so it is no more than the half that the driver leaves the
+ * others beside it.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -29,6 +31,8 @@
 #define STEPS	      120u /* in all: twelve seconds */
 #define WINDOW	      100u /* of these steps */
 #define COST_PERMILLE 20
+#define ALONE_NS      (1000 * MS)
+#define HALF_PERMILLE 465 /* of two programs that always work; the rest is changing over */
 #define ROLE	      "HOSTILE_ROLE"
 #define KERNEL_NS     500000u
 #define AHEAD	      8u /* of them, and as many that are under way */
@@ -39,7 +43,7 @@ struct scene {
 	char folder[128];
 	struct machine *machine;
 	unsigned count;
-	bool is_lending, is_later;
+	bool is_lending, is_later, is_first;
 	pid_t pids[SLICES]; /* the first one's is the program that means harm */
 	uint64_t busy_ns[SLICES][STEPS + 1];
 	uint64_t at_ns[STEPS + 1];
@@ -204,9 +208,38 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static unsigned harm(const char *program, unsigned count, bool is_lending, bool is_later)
+static void begin_honest(struct scene *s, unsigned from)
 {
-	struct scene s = {.count = count, .is_lending = is_lending, .is_later = is_later};
+	for (unsigned i = from; i < s->count; i++)
+		begin(s, i, "/proc/self/exe", "work");
+	served_sleep(SETTLE_NS);
+}
+
+/* The program comes in an honest one's place, and what the others had until then is known. */
+static void begin_second(struct scene *s, const char *program)
+{
+	begin_honest(s, 0);
+	read_busy(s, 0);
+	served_sleep(BEFORE_NS);
+	read_busy(s, 1);
+	for (unsigned i = 1; i < s->count; i++)
+		s->before[i] = permille(s, i, 0, 1);
+	end(s, 0);
+	begin(s, 0, program, "attack");
+}
+
+static void begin_first(struct scene *s, const char *program)
+{
+	for (unsigned i = 1; i < s->count; i++)
+		s->before[i] = HALF_PERMILLE / (s->count - 1);
+	begin(s, 0, program, "attack");
+	served_sleep(ALONE_NS);
+	begin_honest(s, 1);
+}
+
+static unsigned harm(const char *program, const struct scene *how)
+{
+	struct scene s = *how;
 	const char *tmp = getenv("TMPDIR"), *name = strstr(program, "hostile-");
 	char path[256], why[256] = "";
 	unsigned dear;
@@ -216,25 +249,19 @@ static unsigned harm(const char *program, unsigned count, bool is_lending, bool 
 	MUST(chmod(s.folder, 0755));
 	snprintf(path, sizeof(path), "%s/machine", s.folder);
 	MUST(machine_open(path, "h200", &s.machine, why, sizeof(why)));
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < s.count; i++)
 		write_share(&s, i);
-		begin(&s, i, "/proc/self/exe", "work");
-	}
-	served_sleep(SETTLE_NS);
-	read_busy(&s, 0);
-	served_sleep(BEFORE_NS);
-	read_busy(&s, 1);
-	for (unsigned i = 1; i < count; i++)
-		s.before[i] = permille(&s, i, 0, 1);
-	end(&s, 0);
-	begin(&s, 0, program, "attack");
+	if (s.is_first)
+		begin_first(&s, program);
+	else
+		begin_second(&s, program);
 	if (s.is_later)
 		served_sleep(LATER_NS);
 	for (unsigned i = 0; i <= STEPS; i++) {
 		read_busy(&s, i);
 		served_sleep(STEP_NS);
 	}
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < s.count; i++)
 		end(&s, i);
 	dear = judge(&s, name ? name + strlen("hostile-") : program);
 	machine_close(s.machine);
@@ -244,8 +271,8 @@ static unsigned harm(const char *program, unsigned count, bool is_lending, bool 
 
 int main(int argc, char **argv)
 {
-	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0, each = 1, today = 0;
-	bool is_lending = false, is_later = false;
+	struct scene how = {.count = argc > 1 ? (unsigned)atoi(argv[1]) : 0};
+	unsigned dear = 0, each = 1, today = 0;
 	int first = 2;
 
 	if (getenv(ROLE)) {
@@ -256,13 +283,15 @@ int main(int argc, char **argv)
 		printf("neighbours: skipped, it needs the simulated node on a virtual clock\n");
 		return SKIPPED;
 	}
-	MUST(count < 2 || count > SLICES);
+	MUST(how.count < 2 || how.count > SLICES);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (; first < argc && !strchr(argv[first], '/'); first++) {
 		if (strcmp(argv[first], "lend") == 0)
-			is_lending = true;
+			how.is_lending = true;
 		else if (strcmp(argv[first], "later") == 0)
-			is_later = true;
+			how.is_later = true;
+		else if (strcmp(argv[first], "first") == 0)
+			how.is_first = true;
 		else
 			each = SOME;
 	}
@@ -270,6 +299,6 @@ int main(int argc, char **argv)
 		today = (unsigned)(seed_of_today() % each);
 	for (int i = first; i < argc; i++)
 		if ((unsigned)(i - first) % each == today)
-			dear += harm(argv[i], count, is_lending, is_later);
+			dear += harm(argv[i], &how);
 	return dear != 0;
 }

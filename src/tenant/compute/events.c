@@ -102,6 +102,38 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
 	return answer;
 }
 
+bool events_record_in_context(CUcontext context, CUevent *event)
+{
+	bool is_entered, is_recorded;
+
+	/* relaxed: see capture_is_on(). The driver breaks the captures of the context's streams. */
+	if (!context || !cuda.cuCtxRecordEvent ||
+		atomic_load_explicit(&capture_was_begun, memory_order_relaxed))
+		return false;
+	is_entered = current_enter(context);
+	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+		      cuda.cuCtxRecordEvent(context, *event) == CUDA_SUCCESS;
+	current_leave(is_entered);
+	return is_recorded;
+}
+
+bool events_is_dead(CUcontext context)
+{
+	bool is_entered = current_enter(context), is_exchanged;
+	CUcontext current = NULL;
+	CUresult r = CUDA_ERROR_NOT_READY;
+	CUstreamCaptureMode mode;
+
+	if (context && cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS) {
+		is_exchanged = enter_relaxed(&mode);
+		r = current == context ? cuda.cuStreamQuery(CU_STREAM_LEGACY)
+				       : CUDA_ERROR_INVALID_CONTEXT;
+		leave_relaxed(is_exchanged, mode);
+	}
+	current_leave(is_entered);
+	return r != CUDA_SUCCESS && !may_run(r);
+}
+
 bool events_distance(CUevent from, CUevent to, int64_t *ret_ns)
 {
 	float ms;

@@ -28,5 +28,14 @@ enum events_answer {
 /* Records an event in the stream, made where it is NULL. */
 enum events_answer events_record(CUcontext context, CUstream stream, CUevent *event);
 
+/*
+ * Records an event behind all that the context was given, by streams of which nothing is known any more as well. False where the driver
+ * cannot (before CUDA 12.5), or a capture might fail by it.
+ */
+bool events_record_in_context(CUcontext context, CUevent *event);
+
+/* Whether the context is broken or gone, so that nothing runs in it. */
+bool events_is_dead(CUcontext context);
+
 /* The time between two events; false where the driver does not tell. */
 bool events_distance(CUevent from, CUevent to, int64_t *ret_ns);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "tenant/compute/backlog.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meter.h"
@@ -72,12 +73,13 @@ static void settle_at_exit(void)
 	}
 }
 
-void gate_context_made(void)
+void gate_context_made(CUcontext context)
 {
 	static bool
 		is_heard; /* of the process's end; and of its children's, which fork() gives the same */
 	uint32_t off = GATE_OFF;
 
+	backlog_context_made(context);
 	if (state_enter() == STATE_OPEN)
 		signals_take();
 	/* The first poll is now, so that no launch is before it. */
@@ -110,17 +112,17 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	ret_pass->state = NULL;
 	ret_pass->capture = 0;
 	if (is_on(ticks)) {
-		struct stream_state *s = NULL;
-		enum meter_admitted admitted;
+		struct stream_state *s;
+		enum meter_admitted admitted = METER_WITHOUT;
 
 		ret_pass->capture = capture_find(stream);
 		ret_pass->stream = stream;
 		ret_pass->estimate = estimate_find(key);
-		if (!ret_pass->capture)
-			s = streams_enter(stream);
+		s = ret_pass->capture ? streams_enter_if_known(stream) : streams_enter(stream);
 		if (s) {
 			ret_pass->state = s;
-			admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
+			if (!ret_pass->capture)
+				admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
 			ret_pass->is_full = admitted == METER_ENDS_BATCH;
 			/* Of none: it is late for whichever there is then. */
 			ret_pass->batch = stream_state_batch(s) - (admitted == METER_WITHOUT);
@@ -132,51 +134,73 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	errno = saved_errno;
 }
 
-/* Work that a capture was to take. If another thread ended that meanwhile, the device may have it. */
-static void leave_capture(const struct gate_pass *pass, CUresult result)
+/* Whether the device may have work that a capture was to take, as another thread ended that meanwhile. */
+static bool has_run(const struct gate_pass *pass, CUresult result)
 {
-	uint64_t capture = result == CUDA_SUCCESS ? capture_find(pass->stream) : pass->capture;
-	struct stream_state *s = NULL;
+	uint64_t capture;
 
-	if (capture != pass->capture || capture == CAPTURE_UNKNOWN)
-		s = streams_enter(pass->stream);
+	if (result != CUDA_SUCCESS)
+		return false;
+	capture = capture_find(pass->stream);
+	return capture != pass->capture || capture == CAPTURE_UNKNOWN;
+}
+
+/* With the lock of the state's meter, which it leaves where work has not waited before. */
+static void give_late(struct stream_state *s, const struct gate_pass *pass)
+{
+	meter_given_late(s, pass->estimate);
+	if (pass->capture)
+		meter_wait(s, pass->estimate);
+}
+
+/* To the stream that has the handle now. */
+static void give_late_again(const struct gate_pass *pass)
+{
+	struct stream_state *s = streams_enter(pass->stream);
+
 	if (!s)
 		return;
-	meter_given_late(s, pass->estimate);
-	/* It has not waited before. */
-	meter_wait(s, pass->estimate);
+	give_late(s, pass);
 	streams_leave(s);
+}
+
+/* The state's stream may be gone, and another one have its handle: the work is in one of them. */
+static void leave_state(struct stream_state *s, const struct gate_pass *pass, bool is_late)
+{
+	bool is_again;
+
+	lock_enter(&s->meter->lock);
+	if (!pass->capture)
+		is_late = is_late && stream_state_batch(s) != pass->batch;
+	is_again = is_late && s->is_again;
+	s->users++;
+	stream_state_came_back(s);
+	if (is_late)
+		give_late(s, pass);
+	else if (pass->is_full && stream_state_batch(s) == pass->batch)
+		meter_given(s);
+	s->users -= 1 + pass->is_full;
+	streams_leave(s);
+	if (is_again)
+		give_late_again(pass);
 }
 
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
 	int saved_errno = errno;
 	struct stream_state *s = pass->state;
-	bool is_late;
 
-	if (!s) {
-		leave_capture(pass, result);
-		errno = saved_errno;
+	/* Read before it has come back: who closes the batch until then knows that it may hold none of this work. */
+	if (LIKELY(s && !pass->capture && !pass->is_full && stream_state_batch(s) == pass->batch)) {
+		stream_state_came_back(s);
 		return;
 	}
-	stream_state_came_back(s);
-	is_late = stream_state_batch(s) != pass->batch;
-	if (LIKELY(!pass->is_full && !is_late))
-		return;
-	if (pass->is_full) {
-		lock_enter(&s->meter->lock);
-		is_late = stream_state_batch(s) != pass->batch;
-		if (!is_late)
-			meter_given(s);
-		s->users--;
-		streams_leave(s);
-	}
-	/* What was not launched takes no time, and that is what is charged. */
-	s = is_late && result == CUDA_SUCCESS ? streams_enter(pass->stream) : NULL;
-	if (s) {
-		meter_given_late(s, pass->estimate);
-		streams_leave(s);
-	}
+	/* A child of fork() forgets its parent's streams. What was not launched takes no time, and that is what is charged. */
+	if (s && s->meter)
+		leave_state(
+			s, pass, pass->capture ? has_run(pass, result) : result == CUDA_SUCCESS);
+	else if (!s && has_run(pass, result))
+		give_late_again(pass);
 	errno = saved_errno;
 }
 
@@ -272,14 +296,48 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 	errno = saved_errno;
 }
 
-void gate_stream_ends(CUstream stream)
+void gate_stream_ends(CUstream stream, struct stream_end *ret_end)
 {
 	int saved_errno = errno;
 
+	*ret_end = (struct stream_end){.ticket = 0};
 	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
 	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
 		return;
-	streams_end(stream);
+	backlog_stream_ends(stream);
+	streams_end_begins(stream, ret_end);
+	errno = saved_errno;
+}
+
+void gate_stream_ended(const struct stream_end *end, CUresult result)
+{
+	int saved_errno = errno;
+
+	streams_end_ends(end, result == CUDA_SUCCESS);
+	errno = saved_errno;
+}
+
+void gate_stream_made(CUstream stream)
+{
+	int saved_errno = errno;
+
+	/* relaxed: as in gate_stream_ends() */
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF && can_meter()) {
+		backlog_stream_made(stream);
+		streams_made(stream);
+	}
+	errno = saved_errno;
+}
+
+void gate_capture_begins(CUstream stream)
+{
+	int saved_errno = errno;
+	struct stream_state *s = is_on(clock_ticks()) ? streams_enter_if_known(stream) : NULL;
+
+	if (s) {
+		stream_state_close(s);
+		streams_leave(s);
+	}
 	errno = saved_errno;
 }
 
@@ -298,6 +356,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 	uint64_t now_ns = clock_now_ns();
 
 	(void)device; /* the streams know which it was */
+	backlog_context_ended(context);
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 
@@ -310,15 +369,16 @@ void gate_context_ended(struct device *device, CUcontext context)
 	}
 }
 
-void gate_green_ends(CUcontext context)
+void gate_green_ends(CUcontext context, CUcontext primary, bool is_gone)
 {
 	int saved_errno = errno;
+	uint64_t now_ns = clock_now_ns();
 
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		if (!atomic_load(&meters[i].is_ready))
 			continue;
 		LOCK_SCOPE(&meters[i].lock);
-		streams_green_ends(&meters[i], context);
+		streams_green_ends(&meters[i], context, primary, is_gone, now_ns);
 	}
 	errno = saved_errno;
 }
@@ -327,6 +387,8 @@ void gate_reset_after_fork(void)
 {
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
+	stream_ends_reset_after_fork();
+	backlog_reset_after_fork();
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 

@@ -20,17 +20,18 @@
 #include "base/clock.h"
 #include "gpu/abi/cuda.h"
 #include "tenant/compute/poll.h"
+#include "tenant/compute/streams.h"
 
 struct meter;
-struct stream_state;
 
 /*
  * Work on its way to the driver. Each pass and each wait that has a stream state is brought to its end, or that is
- * never free for another stream.
+ * never free for another stream. By the state work is found again that came late: by its stream's handle, or the context
+ * that is current, it might be another one's by then.
  */
 struct gate_pass {
-	struct stream_state *state; /* NULL: it is in no batch */
-	uint64_t capture;	    /* which is to take it; 0: none */
+	struct stream_state *state; /* NULL: none is known, and it is in no batch */
+	uint64_t capture;	    /* which is to take it, so that it is in no batch; 0: none */
 	CUstream stream;
 	uint32_t estimate;
 	uint32_t batch; /* which one of the state's it was given to */
@@ -139,16 +140,21 @@ static inline void gate_wait_end(struct gate_wait *wait, CUresult result)
 		gate_wait_end_slowly(wait, result);
 }
 
-/* A stream goes: what it was given is collected before. */
-void gate_stream_ends(CUstream stream);
+/* Around the driver's call that ends a stream, and after one that has made one. */
+void gate_stream_ends(CUstream stream, struct stream_end *ret_end);
+void gate_stream_ended(const struct stream_end *end, CUresult result);
+void gate_stream_made(CUstream stream);
+
+/* A capture of the stream is about to begin, in which nothing can tell when what it was given before ends. */
+void gate_capture_begins(CUstream stream);
 
 /* The slice has a context now, and may work. One is about to end. And it is gone, with its streams. */
 struct device;
-void gate_context_made(void);
+void gate_context_made(CUcontext context);
 void gate_context_ends(CUcontext context);
 void gate_context_ended(struct device *device, CUcontext context);
-/* A green one is about to end; its work does not end with it. */
-void gate_green_ends(CUcontext context);
+/* A green one is about to end, or is_gone; its work does not end with it, but with its device's primary one. */
+void gate_green_ends(CUcontext context, CUcontext primary, bool is_gone);
 
 /* For a child of fork(). */
 void gate_reset_after_fork(void);

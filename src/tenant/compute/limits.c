@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "policy/share.h"
 #include "region/slot.h"
+#include "tenant/compute/backlog.h"
 #include "tenant/compute/poll.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/untracked.h"
@@ -161,8 +162,10 @@ static bool find_metered(struct meter *m, uint64_t now_ns)
 	bool is_metered = m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
 			  m->limits.is_watched || m->turns.peer_count;
 
-	if (is_metered && m->limits.is_unmetered)
+	if (is_metered && m->limits.is_unmetered) {
 		m->limits.unmetered_until_ns = now_ns;
+		m->limits.is_backlogged = true;
+	}
 	m->limits.is_unmetered = !is_metered;
 	return is_metered;
 }
@@ -205,6 +208,19 @@ static void set_mode(uint32_t mode, uint64_t now_ns)
 	atomic_store_explicit(&gate_mode, mode, memory_order_relaxed);
 }
 
+/* When work is metered: what came before is all that lies in the contexts then. */
+static bool has_backlog(void)
+{
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		if (!atomic_load(&meters[i].is_ready))
+			continue;
+		LOCK_SCOPE(&meters[i].lock);
+		if (meters[i].limits.is_backlogged)
+			return true;
+	}
+	return false;
+}
+
 static void look_for_dead(void)
 {
 	static _Atomic uint64_t next_ns;
@@ -233,4 +249,6 @@ void limits_poll(void)
 			is_metered = true;
 	}
 	set_mode(is_metered ? GATE_ON : GATE_POLL, now_ns);
+	if (is_metered && has_backlog())
+		backlog_find();
 }

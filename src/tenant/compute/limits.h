@@ -18,6 +18,7 @@ struct limits {
 		contended_percent; /* processes that take no turns use of what they may; 0: there are none */
 	uint32_t counted_permille;   /* of elapsed time: what is not others' (untracked.h) */
 	bool is_unmetered;	     /* work passes without a batch, as far as this device says */
+	bool is_backlogged;	     /* it did until now, and what it left is to be found */
 	uint64_t unmetered_until_ns; /* until then it did; 0: it never has */
 	struct quota_limits granted;
 	uint64_t blocked_since_ns; /* 0: not */

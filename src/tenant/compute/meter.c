@@ -21,12 +21,6 @@
 
 #define BATCH_YIELDING_NS 100000u /* beside a slice that goes first */
 
-/*
- * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
- * told how much that was.
- */
-#define BACKLOG_NS UINT64_C(2000000000)
-
 static uint64_t batch_ns(const struct meter *m)
 {
 	return m->turns.is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
@@ -105,6 +99,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		.is_yielding = m->turns.is_yielding,
 		.is_shared = m->limits.contended_percent != 0};
 	struct queue queue;
+	bool is_behind;
 	enum throttle why;
 
 	stream_state_close(s);
@@ -116,8 +111,14 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	if (!work.is_suspended)
 		work.credit_ready_ns =
 			overruns_barred_until_ns(m, work.is_unknown, now_ns, &m->turns.careful_ns);
+	/* It may be what that work waits for, so it has to come to the device some time. */
+	is_behind = work.credit_ready_ns && streams_have_backlog(m);
+	if (is_behind)
+		work.credit_ready_ns = 0;
 	if (!work.is_suspended && !work.credit_ready_ns)
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
+	if (!work.is_suspended && !work.credit_ready_ns)
+		work.credit_ready_ns = streams_backlog_until_ns(m, now_ns);
 	work.is_careful = m->turns.careful_ns && !work.is_unknown;
 	work.drained_ns = s->drained_ns;
 	queue = queue_look(m, now_ns);
@@ -125,8 +126,10 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		queue.end_ns > work.busy_until_ns ? queue.end_ns : work.busy_until_ns;
 	work.due_ns = s->pending ? s->batches[s->first].due_ns : 0;
 	work.has_work = s->pending || s->is_open;
-	work.is_full = s->pending == STREAM_PENDING;
+	work.is_full = is_behind || s->pending == STREAM_PENDING;
 	why = throttle_work(&work, ret_wake_ns);
+	if (is_behind && why == THROTTLE_TOO_FAR)
+		*ret_wake_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
 	if (why != THROTTLE_NONE)
 		return why;
 	if (!unknowns_may_begin(m, work.is_unknown, now_ns, ret_wake_ns))
@@ -173,8 +176,9 @@ static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimat
 {
 	uint64_t unmetered_ns = m->limits.unmetered_until_ns, queued_ns;
 
-	if (unmetered_ns && now_ns < unmetered_ns + BACKLOG_NS)
-		stream_state_note_backlog(s, unmetered_ns, unmetered_ns + BACKLOG_NS, now_ns);
+	if (unmetered_ns && now_ns < unmetered_ns + STREAMS_BACKLOG_NS)
+		stream_state_note_backlog(
+			s, unmetered_ns, unmetered_ns + STREAMS_BACKLOG_NS, now_ns);
 	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
 	if (!wait_for_room(m, s, estimate, now_ns, &queued_ns))

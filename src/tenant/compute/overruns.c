@@ -8,6 +8,9 @@
 #include "region/busy.h"
 #include "tenant/compute/meters.h"
 
+/* What was given unmetered and runs for longer may not end, and the slice's other processes go on beside it. */
+#define BACKLOG_MOST_NS UINT64_C(60000000000)
+
 static uint64_t piece_ns(const struct span *span)
 {
 	unsigned count = 0;
@@ -41,6 +44,15 @@ void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns
 void overruns_note_running(struct meter *m, uint64_t ns, uint64_t now_ns)
 {
 	busy_note_overrun(m->books, ns, UINT64_MAX, now_ns, now_ns);
+}
+
+void overruns_note_backlog(struct meter *m, uint64_t from_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	if (from_ns < until_ns)
+		from_ns = until_ns;
+	if (m->turns.is_open && m->turns.peer_count && from_ns < now_ns &&
+		from_ns < until_ns + BACKLOG_MOST_NS)
+		overruns_note_running(m, now_ns - from_ns, now_ns);
 }
 
 uint64_t overruns_barred_until_ns(

@@ -15,6 +15,10 @@ void overruns_note(struct meter *meter, const struct span *span, uint64_t charge
 /* Work of the slice runs on, and nobody knows when it ends. */
 void overruns_note_running(struct meter *meter, uint64_t ns, uint64_t now_ns);
 
+/* What was given unmetered runs on, from then on, and others have waited for it until until_ns. */
+void overruns_note_backlog(
+	struct meter *meter, uint64_t from_ns, uint64_t until_ns, uint64_t now_ns);
+
 /*
  * Until when the slice has no turn for such a piece, as its work ran on when others had theirs; 0: it may have one. Where it owes that
  * and may go on, *ret_careful_ns is what each piece is to be announced as; else 0.

@@ -16,6 +16,7 @@
 #include "tenant/compute/doubts.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
+#include "tenant/compute/overruns.h"
 #include "tenant/compute/queue.h"
 #include "tenant/driver/attach.h"
 
@@ -44,7 +45,10 @@
 
 bool stream_state_is_done(const struct stream_state *s)
 {
-	return !s->is_shared && (!s->has_stream || events_is_idle(s->context, s->stream));
+	if (s->is_shared)
+		return false;
+	return s->has_stream ? events_is_idle(s->context, s->stream)
+			     : s->is_waited_for || events_is_dead(s->context);
 }
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
@@ -159,6 +163,8 @@ static void record_end(struct stream_state *s, struct batch *b)
 	b->has_end = record(s, &b->end);
 	b->is_timed = b->is_timed && b->has_end;
 	s->is_chained = b->has_end;
+	if (!b->has_end && !s->has_stream)
+		b->has_end = events_record_in_context(s->context, &b->end);
 }
 
 void stream_state_close(struct stream_state *s)
@@ -174,22 +180,38 @@ void stream_state_close(struct stream_state *s)
 	s->pending++;
 }
 
-void stream_state_note_backlog(
-	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+static void close_backlog(struct stream_state *s, uint64_t since_ns, uint64_t until_ns)
 {
-	struct batch *b;
+	struct batch *b = begin(s);
 
-	if (s->last_ns > since_ns || s->is_shared || stream_state_is_done(s))
-		return;
-	stream_state_collect(s, now_ns);
-	if (s->is_open || s->pending)
-		return;
-	b = begin(s);
 	b->is_backlog = b->is_placed = true;
 	b->start_ns = s->begun_ns = since_ns;
 	b->expected_ns = until_ns - since_ns;
 	s->drained_ns = until_ns;
 	stream_state_close(s);
+}
+
+void stream_state_note_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	if (s->last_ns > since_ns || s->is_shared || stream_state_is_done(s))
+		return;
+	stream_state_collect(s, now_ns);
+	if (s->is_open || s->pending)
+		return;
+	close_backlog(s, since_ns, until_ns);
+}
+
+bool stream_state_hold_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	s->has_stream = false;
+	close_backlog(s, since_ns, until_ns);
+	if (!s->batches[s->first].has_end)
+		s->pending = 0;
+	else
+		stream_state_collect(s, now_ns);
+	return s->batches[s->first].has_end;
 }
 
 void stream_state_extend(struct stream_state *s)
@@ -198,6 +220,22 @@ void stream_state_extend(struct stream_state *s)
 
 	record_end(s, b);
 	s->batch = b;
+}
+
+void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t now_ns)
+{
+	stream_state_collect(s, now_ns);
+	s->has_stream = is_known;
+	stream_state_close(s);
+	s->has_stream = false;
+	s->is_chained = false;
+	s->use++;
+	for (unsigned i = 0; i < s->pending; i++) {
+		struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
+
+		if (!b->has_end)
+			b->has_end = events_record_in_context(s->context, &b->end);
+	}
 }
 
 /* When the batch began, as timebase_place() tells; a chained one began where the one before it ended. */
@@ -298,8 +336,11 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
 	return true;
 }
 
-/* Charges what several streams have by the clock, for good: it is never seen to end. */
-static void charge_shared(struct stream_state *s, struct batch *b, uint64_t now_ns)
+/*
+ * Charges by the clock what may never be seen to end: what several streams have, what a stream had that is gone, and what was given before work was
+ * metered. Of the latter all at once are charged once.
+ */
+static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
 	uint64_t from_ns = b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
 
@@ -308,10 +349,14 @@ static void charge_shared(struct stream_state *s, struct batch *b, uint64_t now_
 	charge(s,
 		&(struct span){.start_ns = from_ns,
 			.end_ns = now_ns,
+			.is_placed = !s->is_shared,
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,
+			.expected_ns = b->is_backlog ? now_ns - from_ns : 0,
 			.mix = b->mix},
 		now_ns);
+	if (b->is_backlog)
+		overruns_note_backlog(s->meter, from_ns, b->start_ns + b->expected_ns, now_ns);
 	b->reserved_ns = 0;
 	b->running_ns = 0;
 	b->paid_ns = now_ns;
@@ -334,7 +379,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	CUresult r = CUDA_SUCCESS;
 
 	if (s->is_shared) {
-		charge_shared(s, b, now_ns);
+		charge_unseen(s, b, now_ns);
 		return false;
 	}
 	if (b->has_end)
@@ -344,7 +389,10 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
 	if (r == CUDA_ERROR_NOT_READY) {
-		charge_running(s, b, now_ns);
+		if (!b->is_backlog && (b->has_end || s->has_stream))
+			charge_running(s, b, now_ns);
+		else
+			charge_unseen(s, b, now_ns);
 		return false;
 	}
 	if ((r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) &&
@@ -499,6 +547,15 @@ void stream_state_note_waited(
 	/* The process may end, or come back to this stream no more. */
 	if (s->is_waited_for && s->drained_ns > begin_ns_of_open(s) + WORTH_AN_EVENT_NS)
 		charge_by_estimate(s, s->batch, now_ns);
+}
+
+void stream_state_note_all_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
+{
+	if (!s->is_used || s->has_stream || s->is_shared || s->last_ns > since_ns ||
+		stream_state_has_calls(s))
+		return;
+	s->is_waited_for = true;
+	stream_state_collect(s, now_ns);
 }
 
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)

@@ -68,7 +68,9 @@ struct stream_state {
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
 	bool is_shared;	    /* several streams have it: nothing tells when their work ends */
 	bool is_used;
-	bool has_stream; /* else its stream is gone */
+	bool has_stream; /* else its stream is gone, and its work may not be */
+	bool is_going;	 /* it was found while the driver ended the stream of its handle */
+	bool is_again;	 /* its stream is gone, and another one has the handle */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
 	uint64_t doubted_until_ns; /* until then each piece of work is a batch */
@@ -107,7 +109,10 @@ static inline bool stream_state_has_calls(const struct stream_state *s)
 	return atomic_load_explicit(&s->calls, memory_order_acquire) != 0;
 }
 
-/* Whether its stream is empty: asks the driver. */
+/*
+ * Whether its stream is empty: asks the driver. Of a stream that is gone nothing tells, but a wait for all of its context: until then its
+ * work may go on for as long as the context lives.
+ */
 bool stream_state_is_done(const struct stream_state *s);
 
 /*
@@ -123,8 +128,24 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 void stream_state_note_backlog(
 	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
 
+/* The same of all that is under way in the state's context, whose stream nothing is known of. False: the driver does not tell. */
+bool stream_state_hold_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
+
+/* Whether it is under way. */
+static inline bool stream_state_has_backlog(const struct stream_state *s)
+{
+	return s->pending && s->batches[s->first].is_backlog;
+}
+
 /* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
 void stream_state_extend(struct stream_state *s);
+
+/*
+ * Its stream is told apart no more, and its work goes on. Is_known: the driver still knows the stream, and an event there tells when
+ * that ends. Else one of the whole context does, also for what comes late.
+ */
+void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t now_ns);
 
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
@@ -154,6 +175,9 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
  */
 void stream_state_note_waited(
 	struct stream_state *s, bool can_be_asked, uint64_t since_ns, uint64_t now_ns);
+
+/* A wait for all of its context that began at since_ns has ended: so has what was given before to a stream that is gone. */
+void stream_state_note_all_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns);
 
 /* Charges the closed batches that are done. */
 void stream_state_collect(struct stream_state *s, uint64_t now_ns);

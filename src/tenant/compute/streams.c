@@ -5,7 +5,8 @@
  * A stream's handle tells it apart, except those that stand for a stream of the context or of the
  * thread. Each thread remembers the last one that it used, with the count of that state's uses: whoever gives a
  * state to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
- * state keeps it meanwhile (`users`).
+ * state keeps it meanwhile (`users`), and so does one that gives work (`calls`): the stream's handle may be another
+ * stream's by then, or nobody's.
  */
 #include "tenant/compute/streams.h"
 
@@ -17,6 +18,7 @@
 #include "policy/throttle.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
+#include "tenant/compute/stream_ends.h"
 #include "tenant/compute/unknowns.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
@@ -59,7 +61,7 @@ static bool is_free(const struct stream_state *s, uint64_t idle_ns, uint64_t now
 	if (!s->is_used)
 		return true;
 	/* What drains an open batch is an estimate. */
-	return !s->users && stream_state_is_drained(s, now_ns) &&
+	return !s->users && !stream_state_has_calls(s) && stream_state_is_drained(s, now_ns) &&
 	       (!s->has_stream ||
 		       (s->last_ns + idle_ns < now_ns && (!s->is_open || stream_state_is_done(s))));
 }
@@ -248,6 +250,8 @@ static void give_state(struct stream_state *s, struct meter *m, CUstream stream,
 {
 	s->is_used = true;
 	s->has_stream = true;
+	s->is_going = !is_of_context(stream) && stream_ends_has(stream);
+	s->is_again = false;
 	s->stream = stream;
 	s->context = context;
 	s->thread = thread;
@@ -280,7 +284,7 @@ static struct stream_state *take_over(
 	for (unsigned i = 0; i < STREAMS_ALL; i++) {
 		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_ALL];
 
-		if (!s->is_used || s->users || s->context != context ||
+		if (!s->is_used || s->users || stream_state_has_calls(s) || s->context != context ||
 			s->pending == STREAM_PENDING || !is_told(s))
 			continue;
 		s->is_chained = false;
@@ -344,7 +348,7 @@ static struct meter *any_meter(void)
  * The meter of the device that a context is of; where the driver does not say which, another's: what is metered by
  * nothing would be free.
  */
-static struct meter *meter_of_context(CUcontext context)
+struct meter *streams_meter_of(CUcontext context)
 {
 	bool is_entered = current_enter(context);
 	struct device *device;
@@ -400,7 +404,7 @@ static struct stream_state *enter_slowly(CUstream stream, CUcontext context, boo
 		context = events_context_of(stream);
 	if (!context && !find_current(&context))
 		return NULL;
-	m = meter_of_context(context);
+	m = streams_meter_of(context);
 	if (!m)
 		return NULL;
 	s = find_or_wait(m, stream, context, thread, may_wait);
@@ -507,43 +511,118 @@ void streams_waited(struct meter *m, CUcontext context, uint64_t since_ns, uint6
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (s->context == context)
-			stream_state_note_waited(s, can_be_asked(s), since_ns, now_ns);
+		if (s->context != context)
+			continue;
+		stream_state_note_waited(s, can_be_asked(s), since_ns, now_ns);
+		stream_state_note_all_waited(s, since_ns, now_ns);
 	}
 }
 
-/* Its stream is told apart no more, and its work goes on: an event tells when that ends. */
-static void let_go(struct stream_state *s)
+/* The state of a stream that is ended; must_go: only one that was found meanwhile. NULL: there is none (any more). */
+static struct stream_state *find_state(struct meter *m, CUstream stream, bool must_go)
 {
-	stream_state_collect(s, clock_now_ns());
-	stream_state_close(s);
-	s->has_stream = false;
-	s->is_chained = false;
-	s->use++;
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_used && s->has_stream && s->stream == stream && (!must_go || s->is_going))
+			return s;
+	}
+	return NULL;
+}
+
+/* Longest wait for calls of other threads that give work to a stream which is ended. What comes later is found late. */
+#define CALLS_WAIT_NS UINT64_C(5000000)
+#define CALLS_REST_NS 50000
+
+/* With the meter's lock, which it leaves meanwhile. */
+static void wait_for_calls(struct stream_state *s)
+{
+	const struct timespec rest = {.tv_nsec = CALLS_REST_NS};
+	uint64_t until_ns = clock_now_ns() + CALLS_WAIT_NS;
+
+	s->users++;
+	while (stream_state_has_calls(s) && s->has_stream && clock_now_ns() < until_ns) {
+		lock_leave(&s->meter->lock);
+		nanosleep(&rest, NULL);
+		lock_enter(&s->meter->lock);
+	}
+	s->users--;
 }
 
 /* With the meter's lock. */
 static void end_in(struct meter *m, CUstream stream)
 {
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
+	struct stream_state *s = find_state(m, stream, false);
 
-		if (!s->is_used || !s->has_stream || s->stream != stream)
-			continue;
-		FAULT("gate: stream ends");
-		let_go(s);
+	if (!s)
+		return;
+	wait_for_calls(s);
+	FAULT("gate: stream ends");
+	while ((s = find_state(m, stream, false)))
+		stream_state_lose_stream(s, true, clock_now_ns());
+}
+
+/* Each meter that is ready. */
+#define EACH_METER(m)                                                    \
+	for (struct meter *m = meters; m < meters + REGION_DEVICES; m++) \
+		if (atomic_load(&m->is_ready))
+
+void streams_end_begins(CUstream stream, struct stream_end *ret_end)
+{
+	*ret_end = (struct stream_end){.ticket = 0};
+	if (is_of_context(stream))
+		return;
+	stream_ends_note(stream, ret_end);
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		end_in(m, stream);
 	}
 }
 
-void streams_end(CUstream stream)
+/* The driver knows it no more, whatever is of its handle: nothing is asked by that. */
+static void lose_all(struct meter *m, CUstream stream, bool must_go)
 {
-	if (is_of_context(stream))
+	struct stream_state *s;
+
+	while ((s = find_state(m, stream, must_go)))
+		stream_state_lose_stream(s, false, clock_now_ns());
+}
+
+void streams_end_ends(const struct stream_end *end, bool is_ended)
+{
+	if (!end->ticket)
 		return;
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		if (!atomic_load(&meters[i].is_ready))
-			continue;
-		LOCK_SCOPE(&meters[i].lock);
-		end_in(&meters[i], stream);
+	stream_ends_forget(end);
+	if (!is_ended)
+		return;
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		lose_all(m, end->stream, true);
+	}
+}
+
+/* Work that is on its way to the one which is gone may come to this one. */
+static void note_again(struct meter *m, CUstream stream)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_used && !s->has_stream && s->stream == stream &&
+			stream_state_has_calls(s))
+			s->is_again = true;
+	}
+}
+
+void streams_made(CUstream stream)
+{
+	stream_ends_forget_handle(stream);
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		lose_all(m, stream, false);
+		note_again(m, stream);
 	}
 }
 
@@ -568,11 +647,19 @@ void streams_context_ends(CUcontext context)
 	}
 }
 
-void streams_green_ends(struct meter *m, CUcontext context)
+void streams_green_ends(
+	struct meter *m, CUcontext context, CUcontext primary, bool is_gone, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (is_in(&m->streams.at[i], context))
-			let_go(&m->streams.at[i]);
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (!s->is_used || s->context != context)
+			continue;
+		if (s->has_stream)
+			stream_state_lose_stream(s, !is_gone, now_ns);
+		if (is_gone && primary)
+			s->context = primary;
+	}
 }
 
 void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
@@ -583,6 +670,46 @@ void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
 	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++)
 		if (m->streams.timebases[i].context == context)
 			m->streams.timebases[i] = (struct timebase){.context = NULL};
+}
+
+void streams_note_backlog(struct meter *m, CUstream stream, CUcontext context)
+{
+	uint64_t since_ns = m->limits.unmetered_until_ns;
+	struct stream_state *s;
+
+	if (events_is_idle(context, stream))
+		return;
+	s = find_in(m, stream, context, NULL);
+	if (s)
+		stream_state_note_backlog(
+			s, since_ns, since_ns + STREAMS_BACKLOG_NS, clock_now_ns());
+}
+
+bool streams_note_context_backlog(struct meter *m, CUcontext context)
+{
+	uint64_t since_ns = m->limits.unmetered_until_ns, now_ns = clock_now_ns();
+	struct stream_state *s = take_state(m, context, now_ns);
+
+	if (!s)
+		return false;
+	stream_state_clear(s);
+	give_state(s, m, NULL, context, NULL);
+	return stream_state_hold_backlog(s, since_ns, since_ns + STREAMS_BACKLOG_NS, now_ns);
+}
+
+bool streams_have_backlog(const struct meter *m)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (stream_state_has_backlog(&m->streams.at[i]))
+			return true;
+	return false;
+}
+
+uint64_t streams_backlog_until_ns(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t until_ns = m->limits.unmetered_until_ns + STREAMS_BACKLOG_NS;
+
+	return now_ns < until_ns && streams_have_backlog(m) ? until_ns : 0;
 }
 
 void streams_reset_after_fork(struct streams *streams)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "tenant/compute/stream_ends.h"
 #include "tenant/compute/stream_state.h"
 
 #define STREAMS_MAX   128 /* that are told apart; PyTorch's pools have 96 */
@@ -76,17 +77,45 @@ void streams_waited(struct meter *meter, CUcontext context, uint64_t since_ns, u
 /* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
 struct stream_state *streams_recent_if_done(const struct meter *meter);
 
-/* A stream goes: what it was given is collected before. Not with a lock. */
-void streams_end(CUstream stream);
+/*
+ * Around the driver's call that ends a stream; not with a lock. What it was given is closed before, and what another thread gives it
+ * meanwhile afterwards, if it has ended.
+ */
+void streams_end_begins(CUstream stream, struct stream_end *ret_end);
+void streams_end_ends(const struct stream_end *end, bool is_ended);
+
+/* The driver has made a stream: what was of its handle before is another one's. */
+void streams_made(CUstream stream);
 
 /* A context is about to end: charges what is known to be done in it. Not with a lock. */
 void streams_context_ends(CUcontext context);
 
-/* A green context ends. Its streams' work goes on in the primary one, and is measured there. */
-void streams_green_ends(struct meter *meter, CUcontext context);
+/* A green context ends, or is_gone. Its streams' work goes on in the primary one, and is measured there. */
+void streams_green_ends(
+	struct meter *meter, CUcontext context, CUcontext primary, bool is_gone, uint64_t now_ns);
 
 /* It is gone, and its streams. */
 void streams_context_ended(struct meter *meter, CUcontext context, uint64_t now_ns);
+
+/*
+ * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
+ * told how much that was.
+ */
+#define STREAMS_BACKLOG_NS UINT64_C(2000000000)
+
+/*
+ * Work is metered from now on: what lies in a stream, or in all of the context's (false: the driver does not tell), was given before. It is
+ * charged while it runs, and the slice's own work waits for STREAMS_BACKLOG_NS. With the meter's lock.
+ */
+void streams_note_backlog(struct meter *meter, CUstream stream, CUcontext context);
+bool streams_note_context_backlog(struct meter *meter, CUcontext context);
+
+/* Whether it is under way, and until when work waits for that; 0: it need not. */
+bool streams_have_backlog(const struct meter *meter);
+uint64_t streams_backlog_until_ns(const struct meter *meter, uint64_t now_ns);
+
+/* The meter of the device that a context is of. Not with a lock. */
+struct meter *streams_meter_of(CUcontext context);
 
 /* For a child of fork(): its parent's streams are nobody's. */
 void streams_reset_after_fork(struct streams *streams);

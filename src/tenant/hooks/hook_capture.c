@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: the beginnings and the end of stream capture, and what makes a stream join one. */
+#include "tenant/compute/gate.h"
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 
-#define BEGIN(...)                      \
-	{                               \
-		CUresult r;             \
-                                        \
-		capture_begin_begins(); \
-		r = real(__VA_ARGS__);  \
-		capture_begin_ends();   \
-		return r;               \
+#define BEGIN(...)                           \
+	{                                    \
+		CUresult r;                  \
+                                             \
+		gate_capture_begins(stream); \
+		capture_begin_begins();      \
+		r = real(__VA_ARGS__);       \
+		capture_begin_ends();        \
+		return r;                    \
 	}
 
 HOOK_FORMS(cuStreamBeginCapture, _ptsz, CUstream, stream)

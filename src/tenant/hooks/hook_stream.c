@@ -21,14 +21,17 @@
 	static CUresult make_##symbol(HOOK_PARAMS(CUstream *, stream, __VA_ARGS__))                \
 	{                                                                                          \
 		struct guard guard;                                                                \
+		CUstream made = NULL;                                                              \
 		CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);                      \
                                                                                                    \
 		if (r != CUDA_SUCCESS)                                                             \
 			return r;                                                                  \
 		guard.is_bounded = true;                                                           \
-		r = cuda.symbol(stream, HOOK_NAMES(__VA_ARGS__));                                  \
+		r = cuda.symbol(stream ? &made : NULL, HOOK_NAMES(__VA_ARGS__));                   \
+		if (r == CUDA_SUCCESS)                                                             \
+			gate_stream_made(made);                                                    \
 		guard_end(&guard);                                                                 \
-		return r;                                                                          \
+		return HOOK_GIVE(r, stream, made);                                                 \
 	}                                                                                          \
 	HOOK_BODY(symbol, CUstream *, stream, __VA_ARGS__)                                         \
 	{                                                                                          \
@@ -46,6 +49,7 @@ static CUresult create_green_stream(
 	struct guard guard;
 	bool is_entered = current_enter(context);
 	CUcontext current = context;
+	CUstream made = NULL;
 	CUresult r = is_entered ? CUDA_SUCCESS : cuda.cuCtxGetCurrent(&current);
 
 	if (r == CUDA_SUCCESS && current != context)
@@ -54,11 +58,13 @@ static CUresult create_green_stream(
 		r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 	if (r == CUDA_SUCCESS) {
 		guard.is_bounded = true;
-		r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
+		r = cuda.cuGreenCtxStreamCreate(&made, green, flags, priority);
+		if (r == CUDA_SUCCESS)
+			gate_stream_made(made);
 		guard_end(&guard);
 	}
 	current_leave(is_entered);
-	return r;
+	return HOOK_GIVE(r, stream, made);
 }
 
 HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigned int, flags, int,
@@ -80,8 +86,13 @@ HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigne
 
 HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
 {
-	gate_stream_ends(stream);
-	return real(stream);
+	struct stream_end end;
+	CUresult r;
+
+	gate_stream_ends(stream, &end);
+	r = real(stream);
+	gate_stream_ended(&end, r);
+	return r;
 }
 
 /*
@@ -170,7 +181,7 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 
 HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 {
-	CUcontext context = NULL;
+	CUcontext context = NULL, primary = NULL;
 	CUresult r;
 	CHARGE_SCOPE();
 
@@ -180,9 +191,13 @@ HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 	if (!end)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (cuda.cuCtxFromGreenCtx && cuda.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
-		gate_green_ends(context);
+		primary = contexts_primary_of(context);
+	if (context)
+		gate_green_ends(context, primary, false);
 	contexts_green_destroy_begin(end);
 	r = cuda.cuGreenCtxDestroy(green);
+	if (r == CUDA_SUCCESS && context)
+		gate_green_ends(context, primary, true);
 	contexts_green_destroy_end(end, green, r == CUDA_SUCCESS);
 	return r;
 }

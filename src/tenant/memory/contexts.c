@@ -332,7 +332,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	FAULT("context: entered");
 	charge_take(charge);
 	atomic_fetch_add(&live[device->ordinal], 1);
-	parts_context_made();
+	parts_context_made(context);
 	if (has_room(device, found, found_bytes))
 		return CUDA_SUCCESS;
 	if (contexts_destroy_begin(context, &end) == CUDA_SUCCESS)
@@ -441,7 +441,7 @@ static void begin_primary(struct primary *p, CUcontext context, struct charge *c
 		;
 	p->charged_bytes = charge_take(charge);
 	atomic_fetch_add(&live[ordinal], 1);
-	parts_context_made();
+	parts_context_made(context);
 }
 
 static void end_primary(struct primary *p, struct device *device)
@@ -510,6 +510,15 @@ void contexts_green_seen(CUgreenCtx green, CUcontext context)
 		log_warn("what a green context allocates stays counted until the process ends");
 	else
 		atomic_fetch_add(&green_count, 1);
+}
+
+CUcontext contexts_primary_of(CUcontext green)
+{
+	struct table_entry face;
+
+	if (table_get(&greens, (uintptr_t)green, &face) < 0)
+		return NULL;
+	return atomic_load(&primaries[face.b].context);
 }
 
 static bool is_face_of(const struct table_entry *entry, uint64_t green)

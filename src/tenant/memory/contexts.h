@@ -66,6 +66,9 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 uint64_t contexts_life_of(CUcontext context);
 uint64_t contexts_life_current(void);
 
+/* The primary context in which a green one lives that is used as a context; NULL: it is not known as one. */
+CUcontext contexts_primary_of(CUcontext green);
+
 /* The context of a stream, to be made current for calls on it. */
 CUcontext contexts_of_stream(CUstream stream);
 

@@ -35,11 +35,11 @@ void parts_context_comes(void)
 		part->context_comes();
 }
 
-void parts_context_made(void)
+void parts_context_made(CUcontext context)
 {
 	FOR_EACH(part)
 	if (part->context_made)
-		part->context_made();
+		part->context_made(context);
 }
 
 void parts_context_ends(CUcontext context)

@@ -23,7 +23,7 @@ struct part {
 	void (*reset_after_fork)(
 		void);		     /* in a child of fork(): as new; the parent's locks are void */
 	void (*context_comes)(void); /* before the driver is asked for it */
-	void (*context_made)(void);
+	void (*context_made)(CUcontext context);
 	void (*context_ends)(
 		CUcontext context); /* before the driver is asked to end it, which it may refuse */
 	void (*context_ended)(struct device *device, CUcontext context);
@@ -42,7 +42,7 @@ void parts_hand_down(const struct part *parts, unsigned count);
 
 void parts_reset_after_fork(void);
 void parts_context_comes(void);
-void parts_context_made(void);
+void parts_context_made(CUcontext context);
 void parts_context_ends(CUcontext context);
 void parts_context_ended(struct device *device, CUcontext context);
 void parts_life_ended(struct device *device, uint64_t life);

@@ -212,7 +212,7 @@ struct region_turn {
 		queued_until_ns; /* when all that was given should be done (compute/queue.h) */
 	/* When a process of the slice last began work for which it had not taken enough in advance (compute/credit.c). */
 	_Atomic uint64_t overdrawn_ns;
-	uint64_t unused;
+	_Atomic uint64_t name_token; /* a random part of the record's name; 0: not drawn yet */
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
 };
@@ -264,8 +264,7 @@ struct region_own {
 	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
 	_Atomic uint32_t shared_high;  /* the same for shared allocations */
 	uint32_t unused_word;
-	_Atomic uint64_t
-		turn_token; /* a random part of the names of turn records; 0: not drawn yet */
+	uint64_t unused_token;
 	_Atomic uint64_t
 		share_ns; /* the share file's time of change, as last applied; 0: none yet */
 	/* Of the clock that CLOCK_MONOTONIC is in this file (struct clock_mark); 0: not said yet. */

@@ -29,7 +29,7 @@
 struct head {
 	uint64_t magic;
 	uint32_t version, size_bytes, device_count, slot_high, shared_high, unused_word;
-	uint64_t turn_token, share_ns, clock[2];
+	uint64_t unused_token, share_ns, clock[2];
 	struct region_device devices[REGION_DEVICES];
 };
 _Static_assert(sizeof(struct head) == offsetof(struct region_own, slots), "struct head");

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
+#include "base/mark.h"
 #include "region/turn_record.h"
 
 #define OPEN_FOLDER  (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -116,7 +116,7 @@ static int check(int folder_fd, int fd)
 	if (is_by_operator(folder_fd, &id))
 		return 0;
 	if (id.owner != geteuid())
-		return -EPERM;
+		return -EEXIST;
 	if (is_as_long(&id))
 		return 0;
 	if (pread(fd, &magic, sizeof(magic), offsetof(struct turn_record, face.magic)) !=
@@ -131,8 +131,9 @@ static int open_existing(int folder_fd, const char *name, int *ret_fd)
 	_cleanup_fd_ int fd = openat(folder_fd, name, OPEN_RECORD);
 	int r = fd < 0 ? -errno : check(folder_fd, fd);
 
+	/* One of ours is not closed to us. */
 	if (r < 0)
-		return r;
+		return r == -EACCES ? -EEXIST : r;
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -155,15 +156,17 @@ static int fill(int fd)
 		       : -errno;
 }
 
-/* Makes it under a name that is no record's and then links it to its own: with its magic or not at all. */
+/*
+ * Makes it under a name that is no record's and then links it to its own: with its magic or not at all. The name tells nothing
+ * of the record's, as everybody sees who makes what in the folder, and could be there first.
+ */
 static int make(int folder_fd, const char *name)
 {
-	char temporary[TURN_NAME_BYTES + 40];
 	_cleanup_fd_ int fd = -1;
+	char temporary[40];
 	int r;
 
-	snprintf(temporary, sizeof(temporary), ".%s.%u.%llx", name, (unsigned)getpid(),
-		(unsigned long long)clock_now_ns());
+	snprintf(temporary, sizeof(temporary), ".%016llx", (unsigned long long)mark_random());
 	fd = openat(folder_fd, temporary, OPEN_RECORD | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
 		return -errno;

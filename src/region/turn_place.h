@@ -23,8 +23,8 @@ int turn_place_open(const char *path, int *ret_fd) MUST_CHECK;
 bool turn_place_is_trusted(const struct file_identity *folder);
 
 /*
- * Opens this user's record of that name, made where it is missing. One that is another user's is -EPERM, but for
- * the operator's in a folder of his in which this user can make none. A file with
- * something else in it is -EBADMSG. Nothing is written into either.
+ * Opens this user's record of that name, made where it is missing. One that is another user's is -EEXIST, but for
+ * the operator's in a folder of his in which this user can make none, which is -EACCES, or -EROFS, where there is none. A file with
+ * something else in it is -EBADMSG. Nothing is written into either. Nobody learns the name before the record has it.
  */
 int turn_place_open_record(int folder_fd, const char *name, int *ret_fd) MUST_CHECK;

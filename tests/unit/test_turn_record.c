@@ -193,31 +193,6 @@ static void a_link_to_a_folder_is_not_followed(void **state)
 	assert_true(turn_open(&c, link, UUID, "c", 0, now) < 0);
 }
 
-static void what_belongs_to_another_user_does_not_count(void **state)
-{
-	struct scratch *s = *state;
-	char device[400];
-
-	if (geteuid() != 0)
-		skip();
-	open_one(&a, s, "a", 0);
-	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0644));
-	assert_int_equal(chown(path_of(s, "c"), 54321, 54321), 0);
-	assert_int_equal(open_as(s, UUID, "c"), -EPERM);
-	snprintf(device, sizeof(device), "%s/%s", folder_of(s), UUID);
-	assert_int_equal(chown(device, 54321, 54321), 0);
-	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
-	assert_int_equal(chown(device, 0, 0), 0);
-	/* Where everybody may remove everything, too. */
-	assert_int_equal(chmod(device, 0777), 0);
-	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
-	assert_int_equal(chmod(device, 01777), 0);
-	assert_int_equal(chown(folder_of(s), 54321, 54321), 0);
-	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
-	assert_int_equal(chown(folder_of(s), 0, 0), 0);
-	assert_int_equal(open_as(s, UUID, "d"), 0);
-}
-
 /* In a process of another user: 0, or the error that its record's opening gave. */
 static int open_as_nobody(struct scratch *s, const char *slice)
 {
@@ -233,6 +208,36 @@ static int open_as_nobody(struct scratch *s, const char *slice)
 	return -WEXITSTATUS(status);
 }
 
+static void what_belongs_to_another_user_does_not_count(void **state)
+{
+	struct scratch *s = *state;
+	char device[400];
+
+	if (geteuid() != 0)
+		skip();
+	open_one(&a, s, "a", 0);
+	assert_int_equal(chmod(s->folder, 0755), 0);
+	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0644));
+	assert_int_equal(chown(path_of(s, "c"), 54321, 54321), 0);
+	/* Whether it is open to all or to that one. */
+	assert_int_equal(open_as(s, UUID, "c"), -EEXIST);
+	assert_int_equal(chmod(path_of(s, "c"), 0600), 0);
+	assert_int_equal(open_as_nobody(s, "e"), 0);
+	assert_int_equal(open_as(s, UUID, "e"), -EEXIST);
+	snprintf(device, sizeof(device), "%s/%s", folder_of(s), UUID);
+	assert_int_equal(chown(device, 54321, 54321), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chown(device, 0, 0), 0);
+	/* Where everybody may remove everything, too. */
+	assert_int_equal(chmod(device, 0777), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chmod(device, 01777), 0);
+	assert_int_equal(chown(folder_of(s), 54321, 54321), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chown(folder_of(s), 0, 0), 0);
+	assert_int_equal(open_as(s, UUID, "d"), 0);
+}
+
 static void the_operators_record_is_for_whom_it_is_mounted(void **state)
 {
 	struct scratch *s = *state;
@@ -246,12 +251,12 @@ static void the_operators_record_is_for_whom_it_is_mounted(void **state)
 	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0600));
 	assert_int_equal(chmod(path_of(s, "c"), 0666), 0);
 	/* Where all make records, one of root's is none of another user's. */
-	assert_int_equal(open_as_nobody(s, "c"), -EPERM);
+	assert_int_equal(open_as_nobody(s, "c"), -EEXIST);
 	assert_int_equal(chmod(device, 0755), 0);
 	assert_int_equal(open_as_nobody(s, "c"), 0);
 	/* A third user's there is not. */
 	assert_int_equal(chown(path_of(s, "c"), 12345, 12345), 0);
-	assert_int_equal(open_as_nobody(s, "c"), -EPERM);
+	assert_int_equal(open_as_nobody(s, "c"), -EEXIST);
 	assert_int_equal(open_as_nobody(s, "d"), -EACCES);
 }
 

@@ -43,45 +43,58 @@
 #define CHANGE_NS INT64_C(200000)
 
 #define TRY_NS	  UINT64_C(1000000000) /* between two tries to open the record */
+#define NAMES	  16			/* that are tried each time */
 #define REGULAR	  3 /* pauses of the same length, within an eighth, are no accident */
 
-/* The slice's random part of the name: the same for all that share the region, and known to nobody else beforehand. */
-static uint64_t token(void)
+/*
+ * The random part of the record's name: the same for all processes of the slice, and known to nobody else beforehand. Each
+ * device has one of its own, as everybody can read the name of a record that is there. not: another one than this.
+ */
+static uint64_t token(const struct meter *m, uint64_t not)
 {
-	_Atomic uint64_t *at = &state.region.file->own.turn_token;
-	uint64_t seen = 0, drawn = mark_random() | 1;
+	uint64_t seen = not, drawn = mark_random() | 1;
 
-	/* relaxed: of several first ones any will do, and all take the same */
-	if (atomic_compare_exchange_strong_explicit(
-		    at, &seen, drawn, memory_order_relaxed, memory_order_relaxed))
+	/* relaxed: of several new ones any will do, and all take the same */
+	if (atomic_compare_exchange_strong_explicit(&m->books->turn.name_token, &seen, drawn,
+		    memory_order_relaxed, memory_order_relaxed))
 		return drawn;
 	return seen;
 }
 
-/* Another user who made a file of this name first would keep the slice from its turns, so nobody can know it. */
-static void slice_name(char ret_name[TURN_NAME_BYTES])
+static int open_named(struct meter *m, const char *path, const char *name, uint64_t now_ns)
+{
+	return turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
+}
+
+/* Another user who made a file of the name first would keep the slice from its turns: then it has another one. */
+static int open_by_token(struct meter *m, const char *path, uint64_t now_ns)
 {
 	const char *name = quota_slice_name();
+	char full[TURN_NAME_BYTES];
+	uint64_t drawn = 0;
+	int r = -EEXIST;
 
-	snprintf(ret_name, TURN_NAME_BYTES, "%.63s.%016llx", *name ? name : "region",
-		(unsigned long long)token());
+	for (unsigned i = 0; i < NAMES && r == -EEXIST; i++) {
+		drawn = token(m, drawn);
+		snprintf(full, sizeof(full), "%.63s.%016llx", *name ? name : "region",
+			(unsigned long long)drawn);
+		r = open_named(m, path, full, now_ns);
+	}
+	return r;
 }
 
 static void open_record(struct meter *m, uint64_t now_ns)
 {
 	const char *path = quota_turns_path();
-	char name[TURN_NAME_BYTES];
 	int r;
 
 	if (!path)
 		return;
-	slice_name(name);
 	m->turns.turn.books = &m->books->turn;
-	r = turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
-	/* Where the folder is read-only, the operator has made a record for the slice, by its name. */
+	r = open_by_token(m, path, now_ns);
+	/* Where the folder is closed to us, the operator has made a record for the slice, by its name. */
 	if (r == -EROFS || r == -EACCES)
-		r = turn_open(&m->turns.turn, path, m->device->uuid, quota_slice_name(), state.slot,
-			now_ns);
+		r = open_named(m, path, quota_slice_name(), now_ns);
 	m->turns.is_open = r == 0;
 	/* A program can make that fail. Where there is no folder, or none that can be trusted, the machine has no turns. */
 	m->turns.is_denied = r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EPERM;

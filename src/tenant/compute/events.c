@@ -102,13 +102,18 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
 	return answer;
 }
 
+bool events_know_contexts(void)
+{
+	/* relaxed: see capture_is_on(). The driver breaks the captures of the context's streams. */
+	return cuda.cuCtxRecordEvent &&
+	       !atomic_load_explicit(&capture_was_begun, memory_order_relaxed);
+}
+
 bool events_record_in_context(CUcontext context, CUevent *event)
 {
 	bool is_entered, is_recorded;
 
-	/* relaxed: see capture_is_on(). The driver breaks the captures of the context's streams. */
-	if (!context || !cuda.cuCtxRecordEvent ||
-		atomic_load_explicit(&capture_was_begun, memory_order_relaxed))
+	if (!context || !events_know_contexts())
 		return false;
 	is_entered = current_enter(context);
 	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&

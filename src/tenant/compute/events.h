@@ -32,6 +32,7 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
  * Records an event behind all that the context was given, by streams of which nothing is known any more as well. False where the driver
  * cannot (before CUDA 12.5), or a capture might fail by it.
  */
+bool events_know_contexts(void);
 bool events_record_in_context(CUcontext context, CUevent *event);
 
 /* Whether the context is broken or gone, so that nothing runs in it. */

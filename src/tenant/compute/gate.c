@@ -124,8 +124,9 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			if (!ret_pass->capture)
 				admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
 			ret_pass->is_full = admitted == METER_ENDS_BATCH;
-			/* Of none: it is late for whichever there is then. */
-			ret_pass->batch = stream_state_batch(s) - (admitted == METER_WITHOUT);
+			/* Of none, or of a stream that ended while this waited: it is late for whichever there is then. */
+			ret_pass->batch = stream_state_batch(s) -
+					  (admitted == METER_WITHOUT || !s->has_stream);
 			s->users += ret_pass->is_full;
 			stream_state_let_in(s);
 			streams_leave(s);

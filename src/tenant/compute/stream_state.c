@@ -488,6 +488,15 @@ void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
 	stream_state_break(s, now_ns);
 }
 
+void stream_state_lose_thread(struct stream_state *s, uint64_t now_ns)
+{
+	s->is_left = false;
+	stream_state_collect(s, now_ns);
+	if (s->is_open && (s->is_waited_for || !events_know_contexts()))
+		stream_state_give_up(s, now_ns);
+	stream_state_lose_stream(s, false, now_ns);
+}
+
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
 	if (!is_continued(s, now_ns)) {

@@ -70,6 +70,7 @@ struct stream_state {
 	bool is_used;
 	bool has_stream; /* else its stream is gone, and its work may not be */
 	bool is_going;	 /* it was found while the driver ended the stream of its handle */
+	bool is_left;	 /* it is the own one of a thread that has ended: nobody may ask for it */
 	bool is_again;	 /* its stream is gone, and another one has the handle */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
@@ -146,6 +147,12 @@ void stream_state_extend(struct stream_state *s);
  * that ends. Else one of the whole context does, also for what comes late.
  */
 void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t now_ns);
+
+/*
+ * Its thread is gone, and its stream with that. Where the driver does not tell of the whole context, its last work is charged as estimated, and
+ * doubted.
+ */
+void stream_state_lose_thread(struct stream_state *s, uint64_t now_ns);
 
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);

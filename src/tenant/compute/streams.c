@@ -19,6 +19,7 @@
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/stream_ends.h"
+#include "tenant/compute/stream_thread.h"
 #include "tenant/compute/unknowns.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
@@ -41,7 +42,7 @@ static bool is_of_context(CUstream stream)
 
 static const void *thread_of(CUstream stream)
 {
-	return stream == CU_STREAM_PER_THREAD ? &recent : NULL;
+	return stream == CU_STREAM_PER_THREAD ? stream_thread() : NULL;
 }
 
 static bool is_state_of(
@@ -68,8 +69,11 @@ static bool is_free(const struct stream_state *s, uint64_t idle_ns, uint64_t now
 
 void streams_collect(struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->streams.high; i++)
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		if (UNLIKELY(m->streams.at[i].is_left))
+			stream_state_lose_thread(&m->streams.at[i], now_ns);
 		stream_state_collect(&m->streams.at[i], now_ns);
+	}
 	unknowns_end(m);
 }
 
@@ -172,8 +176,8 @@ void streams_close_all(struct meter *m)
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (s->is_open && s->batch->launches && (!s->thread || s->thread == &recent) &&
-			!capture_is_on(s->stream))
+		if (s->is_open && s->batch->launches &&
+			(!s->thread || s->thread == stream_thread()) && !capture_is_on(s->stream))
 			stream_state_close(s);
 	}
 }
@@ -252,6 +256,7 @@ static void give_state(struct stream_state *s, struct meter *m, CUstream stream,
 	s->has_stream = true;
 	s->is_going = !is_of_context(stream) && stream_ends_has(stream);
 	s->is_again = false;
+	s->is_left = false;
 	s->stream = stream;
 	s->context = context;
 	s->thread = thread;
@@ -477,7 +482,7 @@ static bool is_in(const struct stream_state *s, CUcontext context)
 /* Another thread's own stream cannot be from here. */
 static bool can_be_asked(const struct stream_state *s)
 {
-	return !s->thread || s->thread == &recent;
+	return !s->thread || s->thread == stream_thread();
 }
 
 static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
@@ -610,7 +615,7 @@ static void note_again(struct meter *m, CUstream stream)
 		struct stream_state *s = &m->streams.at[i];
 
 		if (s->is_used && !s->has_stream && s->stream == stream &&
-			stream_state_has_calls(s))
+			(s->users || stream_state_has_calls(s)))
 			s->is_again = true;
 	}
 }
@@ -652,13 +657,15 @@ void streams_green_ends(
 {
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
+		bool is_known = !is_gone && can_be_asked(s);
 
 		if (!s->is_used || s->context != context)
 			continue;
-		if (s->has_stream)
-			stream_state_lose_stream(s, !is_gone, now_ns);
-		if (is_gone && primary)
+		/* A thread's own stream is the primary context's as well. */
+		if (!is_known && primary)
 			s->context = primary;
+		if (s->has_stream)
+			stream_state_lose_stream(s, is_known, now_ns);
 	}
 }
 
@@ -710,6 +717,19 @@ uint64_t streams_backlog_until_ns(const struct meter *m, uint64_t now_ns)
 	uint64_t until_ns = m->limits.unmetered_until_ns + STREAMS_BACKLOG_NS;
 
 	return now_ns < until_ns && streams_have_backlog(m) ? until_ns : 0;
+}
+
+void streams_thread_ends(const void *thread)
+{
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		for (unsigned i = 0; i < m->streams.high; i++) {
+			struct stream_state *s = &m->streams.at[i];
+
+			s->is_left |= s->is_used && s->has_stream && s->thread == thread;
+		}
+	}
 }
 
 void streams_reset_after_fork(struct streams *streams)

@@ -2,6 +2,7 @@
 /* Captured calls, and what ends and begins captures, by threads at once; the driver is the test's own. */
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
@@ -132,6 +133,29 @@ static void join_meanwhile_is_no_proof(void **state)
 	assert_true(call.has_run);
 }
 
+static _Atomic bool is_changed;
+
+static void *change_once(void *unused)
+{
+	assert_true(capture_change_begin());
+	atomic_store(&is_changed, true);
+	capture_change_end();
+	return unused;
+}
+
+static void nothing_changes_while_changes_are_held_off(void **state)
+{
+	pthread_t thread;
+
+	assert_true(capture_hold_off_changes());
+	assert_int_equal(pthread_create(&thread, NULL, change_once, NULL), 0);
+	usleep(20000);
+	assert_false(atomic_load(&is_changed));
+	capture_let_changes();
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&is_changed));
+}
+
 /* The thread that held it is not in the child. */
 static void child_begins_anew(void **state)
 {
@@ -153,6 +177,7 @@ int main(void)
 		cmocka_unit_test(begin_under_way_is_no_proof),
 		cmocka_unit_test(join_meanwhile_is_no_proof),
 		cmocka_unit_test(change_often),
+		cmocka_unit_test(nothing_changes_while_changes_are_held_off),
 		cmocka_unit_test(child_begins_anew),
 	};
 

@@ -121,7 +121,7 @@ static void the_last_reference_gives_back_and_no_other(void **unused)
 	struct holding_end end;
 
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
-	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
 	assert_int_equal(given_back, 0);
@@ -141,7 +141,7 @@ static void an_end_that_is_refused_leaves_its_reference_beside_another_end(void 
 	struct holding_end refused, other;
 
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
-	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &refused), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &other), 0);
 	holding_end_done(&other, true);
@@ -159,7 +159,7 @@ static void the_last_of_several_ends_gives_back(void **unused)
 	struct holding holding;
 
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
-	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &second), 0);
@@ -175,7 +175,7 @@ static void a_key_that_comes_again_before_an_end_is_done_gives_back_once(void **
 	struct holding_end first, second;
 
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
-	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &second), 0);
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0), charge_since()), 0);
@@ -198,9 +198,9 @@ static void references_stop_at_their_limit(void **unused)
 
 	holding.references = UINT32_MAX;
 	assert_int_equal(holding_put(HOLDING_OPENED, 7, holding, charge_since()), 0);
-	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 4), HOLDING_E_LIMIT);
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 4, NULL), HOLDING_E_LIMIT);
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_OPENED, 7, units(1, 4), charge_since(), &is_new),
+		holding_put_or_refer(HOLDING_OPENED, 7, units(1, 4), charge_since(), &is_new, NULL),
 		HOLDING_E_LIMIT);
 	assert_false(is_new);
 }
@@ -218,7 +218,7 @@ static void a_pin_outlives_the_last_reference(void **unused)
 	assert_int_equal(given_back, 0);
 	/* What is ending cannot be pinned or referred to any more. */
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &(struct holding){}), HOLDING_E_ABSENT);
-	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), HOLDING_E_ABSENT);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), HOLDING_E_ABSENT);
 	holding_unpin(HOLDING_CREATED, 7, holding.serial);
 	assert_int_equal(given_back, 3 * UNIT);
 }
@@ -274,13 +274,14 @@ static void memory_is_not_taken_for_a_multicast_object(void **unused)
 	bool is_new;
 
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new), 0);
+		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new, NULL), 0);
 	assert_true(is_new);
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new), 0);
+		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new, NULL), 0);
 	assert_false(is_new);
-	assert_int_equal(
-		holding_put_or_refer(HOLDING_CREATED, 7, units(3, 0), charge_since(), &is_new), 0);
+	assert_int_equal(holding_put_or_refer(
+				 HOLDING_CREATED, 7, units(3, 0), charge_since(), &is_new, NULL),
+		0);
 	assert_true(is_new);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
@@ -361,21 +362,47 @@ static void a_holding_ends_with_its_life_and_with_no_other(void **unused)
 	assert_int_equal(holding_get(HOLDING_POINTERS, 0x800000, &holding), 0);
 }
 
+static void who_refers_is_told_what_is_there(void **unused)
+{
+	struct holding there = {.serial = 0};
+	bool is_new;
+
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 1, &there), HOLDING_E_ABSENT);
+	assert_int_equal(holding_put_or_refer(
+				 HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new, &there),
+		0);
+	assert_true(is_new);
+	assert_int_equal(there.serial, 0);
+	assert_int_equal(holding_put_or_refer(
+				 HOLDING_OPENED, 7, units(5, 1), charge_since(), &is_new, &there),
+		0);
+	assert_false(is_new);
+	assert_int_equal(there.units, 3);
+	there.units = 0;
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 1, &there), 0);
+	assert_int_equal(there.units, 3);
+	assert_int_equal(there.references, 3);
+	holding_life_ended(&device, 1);
+}
+
 static void the_same_again_counts_in_its_life_alone(void **unused)
 {
 	struct holding_end end;
 	bool is_new;
 
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new), 0);
+		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new, NULL),
+		0);
 	assert_true(is_new);
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new), 0);
+		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new, NULL),
+		0);
 	assert_false(is_new);
 	/* A new life of the context, before the old one was swept. */
-	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 2), HOLDING_E_ABSENT);
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 2, NULL), HOLDING_E_ABSENT);
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_OPENED, 7, units(5, 2), charge_since(), &is_new), 0);
+		holding_put_or_refer(HOLDING_OPENED, 7, units(5, 2), charge_since(), &is_new, NULL),
+		0);
 	assert_true(is_new);
 	assert_int_equal(given_back, 3 * UNIT);
 	holding_life_ended(&device, 1);
@@ -485,6 +512,7 @@ int main(void)
 			what_may_have_come_later_stays_until_its_context_ends, begin),
 		cmocka_unit_test_setup(a_stray_end_under_way_is_no_proof, begin),
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
+		cmocka_unit_test_setup(who_refers_is_told_what_is_there, begin),
 		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
 		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),
 		cmocka_unit_test_setup(

@@ -108,7 +108,7 @@ ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
 		const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *description),
 	(dptr, memory, description))
 {
-	struct ticket ticket = {.magic = TICKET_MAGIC};
+	struct ticket ticket = {.magic = 0};
 	bool is_open;
 
 	LOCK_SCOPE(&driver.memory_lock);

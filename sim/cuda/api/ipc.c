@@ -22,7 +22,7 @@ static CUresult get_ipc_handle(CUipcMemHandle *handle, CUdeviceptr dptr)
 	if (!owner || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &generation))
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(handle, 0, sizeof(*handle));
-	ticket = (struct ticket){.magic = TICKET_MAGIC,
+	ticket = (struct ticket){.magic = TICKET_MEMORY,
 		.index = index,
 		.generation = generation,
 		.offset = owner->type == OWNER_BLOCK ? extent.base % ADDRESS_UNIT : 0,
@@ -49,7 +49,7 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, uns
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&ticket, handle, sizeof(ticket));
-	if (!dptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || ticket.magic != TICKET_MAGIC)
+	if (!dptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || ticket.magic != TICKET_MEMORY)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ticket.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;

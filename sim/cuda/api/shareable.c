@@ -16,7 +16,7 @@
 static CUresult give(
 	const struct machine_kept *kept, CUmemAllocationHandleType type, void *ret_handle)
 {
-	struct ticket ticket = {.magic = TICKET_MAGIC,
+	struct ticket ticket = {.magic = TICKET_FABRIC,
 		.index = kept->index,
 		.generation = kept->generation,
 		.pid = getpid()};
@@ -43,7 +43,7 @@ static CUresult accept_handle(
 
 	if (is_fabric && handle)
 		memcpy(&ticket, handle, sizeof(ticket));
-	if (is_fabric && ticket.magic != TICKET_MAGIC)
+	if (is_fabric && ticket.magic != TICKET_FABRIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_fabric && machine_kept_of_descriptor(driver.machine, (int)(intptr_t)handle,
 				  &ticket.index, &ticket.generation) != 0)
@@ -193,7 +193,7 @@ ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr d
 	LOCK_SCOPE(&driver.memory_lock);
 	if (!lookup_extent(dptr, &extent) || !extent.pool || extent.pool->kept == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	ticket = (struct ticket){.magic = TICKET_MAGIC,
+	ticket = (struct ticket){.magic = TICKET_POOLED,
 		.index = extent.pool->made.index,
 		.generation = extent.pool->made.generation,
 		.bytes = extent.bytes,
@@ -220,7 +220,7 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	memcpy(&ticket, data, sizeof(ticket));
 	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
+	if (!pool || !pool->is_imported || ticket.magic != TICKET_POOLED ||
 		ticket.index != pool->made.index || ticket.generation != pool->made.generation)
 		return CUDA_ERROR_INVALID_VALUE;
 	return ipc_open(context, pool->device, &ticket, false, dptr) ? CUDA_SUCCESS

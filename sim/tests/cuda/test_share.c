@@ -192,6 +192,20 @@ TEST(an_importer_keeps_memory_that_its_maker_has_released)
 	child_wait(pid, 0);
 }
 
+/* A handle that says that the memory were of another size. */
+static void open_forged(CUipcMemHandle handle)
+{
+	const uint64_t bytes = 512 * MiB, wrong[] = {0, 4096, 256 * MiB, 514 * MiB, UINT64_MAX};
+	CUdeviceptr p;
+	char *at = memmem(&handle, sizeof(handle), &bytes, sizeof(bytes));
+
+	CHECK(at);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		memcpy(at, &wrong[i], sizeof(wrong[i]));
+		EQUAL(cuIpcOpenMemHandle_v2(&p, handle, 1), CUDA_ERROR_INVALID_VALUE);
+	}
+}
+
 static void open_ipc(void)
 {
 	CUdeviceptr p = 0, again = 0, base;
@@ -200,6 +214,7 @@ static void open_ipc(void)
 
 	child_context();
 	receive_bytes(1, &handle, sizeof(handle));
+	open_forged(handle);
 	OK(cuIpcOpenMemHandle_v2(&p, handle, 1));
 	EQUAL(child_shown_mib(), 518);
 	signal_other(1);

@@ -19,8 +19,9 @@ HOT_WORD _Atomic bool capture_was_begun;
 HOT_WORD _Atomic uint64_t capture_begins;
 HOT_WORD _Atomic uint64_t capture_joins;
 
-static _Atomic uint32_t captured_calls; /* between enter and leave, or on their way back */
-static _Atomic uint32_t changes;	/* between begin and end */
+/* Between enter and leave, or on their way back; and those that hold changes off. */
+static _Atomic uint32_t captured_calls;
+static _Atomic uint32_t changes; /* between begin and end */
 static _Atomic uint64_t changes_begun;
 
 #define ONE_BEGIN ((UINT64_C(1) << 32) + 1)
@@ -78,6 +79,18 @@ static bool count_in(void)
 		if (!lock_wait_for_zero(&changes, deadline_ns))
 			return false;
 	}
+}
+
+bool capture_hold_off_changes(void)
+{
+	return count_in();
+}
+
+void capture_let_changes(void)
+{
+	FAULT("capture: changes are let again");
+	/* pairs with the load in capture_change_begin() */
+	atomic_fetch_sub(&captured_calls, 1);
 }
 
 void capture_enter_slowly(CUstream stream, struct capture_call *ret_call)
@@ -148,8 +161,8 @@ bool capture_change_begin(void)
 	if (lock_wait_for_zero(&captured_calls, deadline_ns))
 		return true;
 	capture_change_end();
-	log_error("a captured call of another thread does not return, so no capture is ended, and "
-		  "no stream and no context is made");
+	log_error("a captured call, or a free in stream order, of another thread does not return, "
+		  "so no capture is ended, and no stream and no context is made");
 	return false;
 }
 

@@ -108,6 +108,13 @@ void capture_join_ends(const struct capture_join *join, CUstream stream);
 bool capture_change_begin(void) MUST_CHECK;
 void capture_change_end(void);
 
+/*
+ * Between the two no stream or context is made, so what a stream's handle stands for, if anything, is the same stream. false: a change
+ * of another thread has gone on for CAPTURE_WAIT_NS, and nothing is held off.
+ */
+bool capture_hold_off_changes(void) MUST_CHECK;
+void capture_let_changes(void);
+
 /* The result of a call as such a change, or the refusal. */
 #define CAPTURE_CHANGE(refusal, call)         \
 	({                                    \

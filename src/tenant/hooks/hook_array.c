@@ -108,7 +108,7 @@ HOOK_FORMS(cuMemMapArrayAsync, _ptsz, CUarrayMapInfo *, list, unsigned int, coun
 	if (!wanted)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(wanted, list, count * sizeof(*wanted));
-	r = tiles_begin(wanted, count, &tiles);
+	r = tiles_begin(wanted, count, stream, &tiles);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = real(wanted, count, stream);

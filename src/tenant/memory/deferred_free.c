@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
 #include "tenant/memory/contexts.h"
 
@@ -48,15 +49,33 @@ static CUresult record(struct deferred_free *d, CUstream stream)
 	return r;
 }
 
+void deferred_free_begin(struct deferred_free *d, CUstream stream)
+{
+	d->is_held = capture_hold_off_changes();
+	d->stream = stream;
+	d->context = contexts_of_stream(stream);
+	d->life = contexts_life_of(d->context);
+}
+
+void deferred_free_end(struct deferred_free *d)
+{
+	if (d->is_held)
+		capture_let_changes();
+	d->is_held = false;
+}
+
 CUresult deferred_free_mark(struct deferred_free *d, CUstream stream)
 {
 	CUcontext popped;
 	CUresult r;
 
 	d->event = NULL;
-	d->stream = stream;
-	d->context = contexts_of_stream(stream);
-	d->life = contexts_life_of(d->context);
+	/* The default stream is of whichever context is current, and a signal's handler may change that. */
+	if (!d->is_held || contexts_of_stream(stream) != d->context) {
+		d->context = NULL;
+		d->life = 0;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (!cuda.cuEventCreate || !cuda.cuEventRecord || !cuda.cuEventQuery ||
 		!cuda.cuEventDestroy_v2)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -304,8 +323,10 @@ CUresult deferred_free_allocation(
 	f->is_drivers = call;
 	f->deferred.memory_life = allocation->holding.life;
 	f->deferred.give_back = give_back_allocation;
+	deferred_free_begin(&f->deferred, stream);
 	r = call ? call(allocation->pointer, stream) : CUDA_SUCCESS;
 	marked = r == CUDA_SUCCESS ? deferred_free_mark(&f->deferred, stream) : r;
+	deferred_free_end(&f->deferred);
 	if (!call)
 		r = marked;
 	if (r != CUDA_SUCCESS) {

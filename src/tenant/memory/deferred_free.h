@@ -20,14 +20,25 @@ struct deferred_free {
 	uint64_t memory_life; /* of the context that the memory itself ends with; 0: of none */
 	CUevent event;	      /* NULL: only the context's end tells */
 	uint64_t round;	      /* of the last collection that has looked */
-	bool is_polled;	      /* a thread asks for its event */
+	bool is_held;	/* between begin() and end(): no stream comes in the place of this one */
+	bool is_polled; /* a thread asks for its event */
 	bool is_passed;
 	bool is_gone; /* the memory has ended with its context */
 	/* Gives it back and frees the struct; false: not now. is_gone: the driver has freed the memory. */
 	bool (*give_back)(struct deferred_free *d, bool is_gone);
 };
 
-/* Records the event on the stream. Where that fails, add() makes it wait for the end of the context. */
+/*
+ * Around the driver's call in stream order and mark(): so that the event is recorded in that very stream, and not in another one
+ * of the same handle, no stream is made meanwhile.
+ */
+void deferred_free_begin(struct deferred_free *d, CUstream stream);
+void deferred_free_end(struct deferred_free *d);
+
+/*
+ * Records the event on the stream. Where that fails, add() makes it wait for the end of the context; and where the stream is not
+ * surely that of begin(), for the end of the memory's own context.
+ */
 CUresult deferred_free_mark(struct deferred_free *d, CUstream stream) MUST_CHECK;
 void deferred_free_add(struct deferred_free *d);
 

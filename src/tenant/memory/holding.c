@@ -107,6 +107,15 @@ static int add_reference(struct holding *h)
 	return 0;
 }
 
+static int refer(struct holding *h, struct holding *ret_there)
+{
+	int r = add_reference(h);
+
+	if (r == 0 && ret_there)
+		*ret_there = *h;
+	return r;
+}
+
 /* With the lock of its place (aside.h). */
 static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsigned flags)
 {
@@ -201,7 +210,7 @@ static bool is_same(const struct holding *there, const struct holding *new)
 }
 
 int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding holding,
-	uint64_t since, bool *ret_is_new)
+	uint64_t since, bool *ret_is_new, struct holding *ret_there)
 {
 	struct holding gone = {.serial = 0};
 	struct table_place place = enter(in, key, true);
@@ -213,7 +222,7 @@ int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding hol
 		if (!gone.ends)
 			set_aside(key, &gone, since, holding.flags);
 	} else if (place.entry) {
-		r = add_reference(&place.entry->holding);
+		r = refer(&place.entry->holding, ret_there);
 	}
 	table_leave(&place);
 	/* Where an end is under way, nobody knows whether it is the same in the driver. */
@@ -245,13 +254,13 @@ int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holdin
 	return 0;
 }
 
-int holding_refer(enum holding_table in, uint64_t key, uint64_t life)
+int holding_refer(enum holding_table in, uint64_t key, uint64_t life, struct holding *ret_there)
 {
 	TABLE_SCOPE place = enter(in, key, false);
 
 	if (!place.entry || place.entry->holding.life != life || !place.entry->holding.references)
 		return HOLDING_E_ABSENT;
-	return add_reference(&place.entry->holding);
+	return refer(&place.entry->holding, ret_there);
 }
 
 int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding)

@@ -92,17 +92,19 @@ int holding_put_pooled(uint64_t pointer, struct pool *pool, uint64_t since) MUST
 
 /*
  * The same for what the driver counts itself: where it is there already, of the same life, it gets one more
- * reference instead, and *ret_is_new is false. HOLDING_E_LIMIT as well.
+ * reference instead, and *ret_is_new is false. HOLDING_E_LIMIT as well. The key does not say that it is of the same memory: *ret_there (or
+ * NULL) is what has got the reference, in the same step.
  */
 int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding holding,
-	uint64_t since, bool *ret_is_new) MUST_CHECK;
+	uint64_t since, bool *ret_is_new, struct holding *ret_there) MUST_CHECK;
 
 /* Copies it, or removes it as well. */
 int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
 int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
 
-/* One more reference to what the driver counts itself, of this life. */
-int holding_refer(enum holding_table in, uint64_t key, uint64_t life) MUST_CHECK;
+/* One more reference to what the driver counts itself, of this life; and what that is, as above. */
+int holding_refer(
+	enum holding_table in, uint64_t key, uint64_t life, struct holding *ret_there) MUST_CHECK;
 
 /*
  * A call that may make a reference: pinned before the driver is asked, so that the charge outlives the

@@ -37,7 +37,7 @@ bool managed_data_keep(const void *owner, struct charge *charge)
 		return false;
 	}
 	r = holding_put_or_refer(HOLDING_IMAGES, key_of((uintptr_t)owner, life),
-		holding_of(charge, life, HOLDING_EVERYWHERE), charge->since, &is_new);
+		holding_of(charge, life, HOLDING_EVERYWHERE), charge->since, &is_new, NULL);
 	if (r != 0)
 		log_error("no memory for our own tables, so an image is refused");
 	FAULT("managed data: entered");

@@ -434,7 +434,7 @@ void mapped_imports_leave(bool is_entered)
 static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
 	uint64_t since, bool *ret_is_new)
 {
-	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new) == 0)
+	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new, NULL) == 0)
 		return CUDA_SUCCESS;
 	log_error("no memory for our own tables, so an import is refused");
 	return CUDA_ERROR_OUT_OF_MEMORY;

@@ -39,20 +39,28 @@ static CUresult find_device(CUdeviceptr pointer, struct device **ret_device)
 	return CUDA_SUCCESS;
 }
 
-/* Charges what another slice made, whose size is known only now. */
-static CUresult charge_foreign(CUdeviceptr pointer, struct charge *charge)
+/* What another slice made, whose size is known only now. */
+static CUresult ask_for_size(CUdeviceptr pointer, struct device **ret_device, uint64_t *ret_bytes)
 {
-	struct device *device;
 	size_t bytes = 0;
-	CUresult r = find_device(pointer, &device);
+	CUresult r = find_device(pointer, ret_device);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemGetAddressRange_v2
 			    ? cuda.cuMemGetAddressRange_v2(NULL, &bytes, pointer)
 			    : CUDA_ERROR_NOT_FOUND;
+	*ret_bytes = round_up_u64(bytes, UINT64_C(0x200000));
+	return r == CUDA_SUCCESS ? r : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult charge_foreign(CUdeviceptr pointer, struct charge *charge)
+{
+	struct device *device;
+	uint64_t bytes;
+	CUresult r = ask_for_size(pointer, &device, &bytes);
+
 	if (r == CUDA_SUCCESS)
-		r = charge_reserve(
-			device, round_up_u64(bytes, UINT64_C(0x200000)), CHARGE_SHARED, charge);
+		r = charge_reserve(device, bytes, CHARGE_SHARED, charge);
 	if (r != CUDA_SUCCESS)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	log_info("memory of another slice is opened, and counted for this one as well",
@@ -60,8 +68,48 @@ static CUresult charge_foreign(CUdeviceptr pointer, struct charge *charge)
 	return CUDA_SUCCESS;
 }
 
+/* Whether what is charged for the memory there is charged for what this opening has as well. */
+static bool is_charged(
+	CUdeviceptr pointer, const struct opening *opening, const struct holding *there)
+{
+	struct device *device;
+	uint64_t bytes;
+
+	if (opening->is_shared)
+		return there->flags & HOLDING_SHARED && there->shared == opening->shared;
+	return !(there->flags & HOLDING_SHARED) &&
+	       ask_for_size(pointer, &device, &bytes) == CUDA_SUCCESS &&
+	       there->device == device->ordinal &&
+	       (uint64_t)there->units * REGION_UNIT_BYTES >= bytes;
+}
+
+/*
+ * One more opening of what is there; or of other memory, in the place of what another thread has closed before it was entered there. The
+ * driver alone knows what an address stands for then, so both stay charged.
+ */
+static CUresult enter_again(CUdeviceptr pointer, const struct opening *opening,
+	const struct holding *there, struct charge *charge)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (is_charged(pointer, opening, there)) {
+		opened_undo(opening);
+		return CUDA_SUCCESS;
+	}
+	if (!opening->is_shared && !charge->device)
+		r = charge_foreign(pointer, charge);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (charge->device)
+		ipc_open_foreign(charge->device, (int64_t)charge_take(charge));
+	log_warn("memory was opened where other memory may be open, and stays counted until the "
+		 "process ends");
+	return CUDA_SUCCESS;
+}
+
 /* An opening that is not known as one more of the same context: the first, or beside another thread's. */
-static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *opening)
+static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *opening,
+	struct holding *ret_there)
 {
 	_cleanup_charge_ struct charge charge = {.kind = CHARGE_SHARED};
 	CUresult r = opening->is_shared ? CUDA_SUCCESS : charge_foreign(pointer, &charge);
@@ -77,31 +125,36 @@ static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *
 	} else if (device) {
 		holding.flags = HOLDING_OPEN_FOREIGN;
 	}
-	if (holding_put_or_refer(HOLDING_OPENED, pointer, holding, opening->since, &is_new) != 0) {
+	if (holding_put_or_refer(
+		    HOLDING_OPENED, pointer, holding, opening->since, &is_new, ret_there) != 0) {
 		log_error("no memory for our own tables, so memory is not opened");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!is_new)
-		opened_undo(opening);
-	else if (device)
+		return enter_again(pointer, opening, ret_there, &charge);
+	if (device)
 		ipc_open_foreign(device, (int64_t)charge_take(&charge));
 	return CUDA_SUCCESS;
 }
 
 CUresult opened_keep(CUdeviceptr pointer, const struct opening *opening)
 {
+	_cleanup_charge_ struct charge charge = {.kind = CHARGE_SHARED};
+	struct holding there = {.serial = 0};
 	uint64_t life = contexts_life_current();
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	switch (holding_refer(HOLDING_OPENED, pointer, life)) {
+	switch (holding_refer(HOLDING_OPENED, pointer, life, &there)) {
 	case 0:
-		opened_undo(opening);
-		return CUDA_SUCCESS;
+		r = enter_again(pointer, opening, &there, &charge);
+		break;
 	case HOLDING_E_ABSENT:
-		r = enter(pointer, life, opening);
+		r = enter(pointer, life, opening, &there);
 	}
 	if (r != CUDA_SUCCESS) {
 		cuda.cuIpcCloseMemHandle(pointer);
+		if (there.serial)
+			holding_drop(HOLDING_OPENED, pointer, there.serial);
 		opened_undo(opening);
 	}
 	return r;

@@ -130,7 +130,8 @@ static void undo(struct tiles *tiles, const CUarrayMapInfo *list, unsigned count
 	free_tiles(tiles);
 }
 
-CUresult tiles_begin(const CUarrayMapInfo *list, unsigned count, struct tiles **ret_tiles)
+CUresult tiles_begin(
+	const CUarrayMapInfo *list, unsigned count, CUstream stream, struct tiles **ret_tiles)
 {
 	struct tiles *tiles = new_tiles(count);
 	CUresult r;
@@ -152,6 +153,7 @@ CUresult tiles_begin(const CUarrayMapInfo *list, unsigned count, struct tiles **
 		}
 		take_out(t, key_of(&list[i]));
 	}
+	deferred_free_begin(&tiles->deferred, stream);
 	*ret_tiles = tiles;
 	return CUDA_SUCCESS;
 }
@@ -194,13 +196,9 @@ static void enter(const CUarrayMapInfo *info, const struct tile *tile)
 		.d = tile->made.serial});
 }
 
-void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
+/* Enters what is mapped now. False: nothing waits for the stream. */
+static bool enter_all(struct tiles *tiles, const CUarrayMapInfo *list, CUstream stream)
 {
-	FAULT("tile: the driver was called");
-	if (!is_done) {
-		undo(tiles, list, tiles->count);
-		return;
-	}
 	for (unsigned i = 0; i < tiles->count; i++) {
 		/* One that an earlier part of the list has mapped. */
 		if (!tiles->tile[i].key)
@@ -209,13 +207,29 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 			enter(&list[i], &tiles->tile[i]);
 	}
 	/* The driver has the reference until the stream is there, whatever others there are. */
-	if (!is_any_ours(tiles)) {
+	if (!is_any_ours(tiles))
+		return false;
+	if (deferred_free_mark(&tiles->deferred, stream) != CUDA_SUCCESS)
+		log_warn("no event for what is unmapped, so it stays counted with its context");
+	return true;
+}
+
+void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
+{
+	bool is_awaited;
+
+	FAULT("tile: the driver was called");
+	is_awaited = is_done && enter_all(tiles, list, stream);
+	deferred_free_end(&tiles->deferred);
+	if (!is_done) {
+		undo(tiles, list, tiles->count);
+		return;
+	}
+	if (!is_awaited) {
 		give_back(&tiles->deferred, false);
 		return;
 	}
 	tiles->deferred.give_back = give_back;
-	if (deferred_free_mark(&tiles->deferred, stream) != CUDA_SUCCESS)
-		log_warn("no event for what is unmapped, so it stays counted with its context");
 	deferred_free_add(&tiles->deferred);
 	deferred_free_collect();
 }

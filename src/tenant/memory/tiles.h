@@ -25,8 +25,8 @@ static inline uint64_t tiles_resource(const void *handle, bool is_mipmap)
  * Around cuMemMapArrayAsync: refers to what is mapped, and takes out what is replaced or unmapped, to be
  * given back when the stream has got there. After an error the driver must not be asked.
  */
-CUresult tiles_begin(
-	const CUarrayMapInfo *list, unsigned count, struct tiles **ret_tiles) MUST_CHECK;
+CUresult tiles_begin(const CUarrayMapInfo *list, unsigned count, CUstream stream,
+	struct tiles **ret_tiles) MUST_CHECK;
 void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream);
 
 /* What is mapped into an array that is being destroyed: NULL for nothing. Then, or if it was not. */

@@ -19,8 +19,10 @@ void ipc_drop(uint32_t index);
 bool ipc_hold(
 	uint32_t index, uint32_t generation, bool is_from_maker, struct machine_kept *ret_kept);
 
-/* The content of handles that are bytes. */
-#define TICKET_MAGIC UINT64_C(0x54454b4349545649)
+/* The content of handles that are bytes, and of what kind one is. */
+#define TICKET_MEMORY UINT64_C(0x54454b4349545649) /* opened at a new address */
+#define TICKET_FABRIC UINT64_C(0x54454b4349545646) /* imported as created memory, or a pool */
+#define TICKET_POOLED UINT64_C(0x54454b4349545650) /* of a pointer in an imported pool */
 struct ticket {
 	uint64_t magic;
 	uint32_t index, generation;
@@ -35,7 +37,10 @@ struct ticket {
 bool ipc_open(struct context *context, struct device *device, const struct ticket *ticket,
 	bool is_held, CUdeviceptr *ret_base);
 
-/* Opens memory of another process by its own handle, or counts one more opening of it; and the end. */
+/*
+ * Opens memory of another process by its own handle, or counts one more opening of it; and the end. How large the memory is the machine
+ * knows, and a handle that says otherwise is none.
+ */
 CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUdeviceptr *ret_base);
 CUresult ipc_close(CUdeviceptr base);
 

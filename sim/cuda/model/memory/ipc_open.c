@@ -126,6 +126,16 @@ static struct opened *find_opened(const struct context *context, const struct ti
 	return opened;
 }
 
+static bool is_true(const struct ticket *ticket, const struct machine_kept *kept)
+{
+	uint64_t unit =
+		driver.board->chunk_bytes > ADDRESS_UNIT ? driver.board->chunk_bytes : ADDRESS_UNIT;
+
+	return ticket->bytes > 0 && ticket->offset < kept->bytes &&
+	       ticket->bytes <= kept->bytes - ticket->offset &&
+	       kept->bytes - ticket->offset - ticket->bytes < unit;
+}
+
 CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUdeviceptr *ret_base)
 {
 	struct opened *opened = find_opened(context, ticket);
@@ -140,6 +150,10 @@ CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUd
 	if (!ipc_hold(ticket->index, ticket->generation, true, &kept))
 		return CUDA_ERROR_INVALID_VALUE;
 	device = driver_find_index(kept.device);
+	if (!is_true(ticket, &kept)) {
+		ipc_drop(ticket->index);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (device && ipc_open(context, device, ticket, true, ret_base))
 		return CUDA_SUCCESS;
 	ipc_drop(ticket->index);

@@ -43,6 +43,10 @@ NEVER_BY_GUESTS = {
 ALLOWED = {("src/tenant/memory/oom.c", "kill"), ("src/tenant/compute/signals.c", "sigaction"),
            ("src/net/rpc_queue.c", "pthread_create")}
 
+# The library's own events are made and destroyed in one place (tenant/driver/own_events.h); the program's by hooks.
+EVENTS = re.compile(r"\bcuda[ \t]*\.[ \t]*(cuEventCreate|cuEventDestroy(?:_v2)?)\b[ \t]*\(")
+WITH_EVENTS = ("src/tenant/driver/own_events.c", "src/tenant/hooks/hook_event.c")
+
 NEVER_BY_POLICY = {
     "takes memory": "malloc calloc realloc free strdup strndup asprintf mmap alloca",
     "reads a clock": "clock_gettime gettimeofday time clock_now_ns clock_coarse_ns nanosleep",
@@ -122,6 +126,14 @@ def check_words(path, bare):
                        "%s() %s; %s must never" % (word, why, me))
 
 
+def check_events(path, bare):
+    if path in WITH_EVENTS or not path.startswith("src/"):
+        return
+    for match in EVENTS.finditer(bare):
+        yield (csource.line_of(bare, match.start()),
+               "%s() makes or ends an event that the program may record; use own_events.h" % match.group(1))
+
+
 def check_policy_data(path, bare):
     if layers.module_of(path) != "policy":
         return
@@ -157,6 +169,7 @@ def check(root):
             findings.append((path, 1, "module '%s' has no row in tools/layers.py; say what it "
                              "may use" % me))
         for line, what in [*check_includes(root, path, text), *check_words(path, bare),
+                           *check_events(path, bare),
                            *check_policy_data(path, bare), *check_types(path, bare)]:
             findings.append((path, line, what))
     return sorted(set(findings))

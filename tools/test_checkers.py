@@ -97,6 +97,13 @@ class Layers(Tree):
         self.put("src/tenant/slice/init.c", TOP + "/* nothing */\n")
         self.is_content("check_layers.py")
 
+    def test_events_are_made_in_one_file(self):
+        for name in ("driver/own_events", "compute/events"):
+            self.put("src/tenant/%s.c" % name, TOP + "void f(void)\n{\n\tcuda.cuEventCreate(0, 0);\n}\n")
+        self.finds("check_layers.py", "src/tenant/compute/events.c:5: cuEventCreate() makes or ends")
+        self.put("src/tenant/compute/events.c", TOP + "/* nothing */\n")
+        self.is_content("check_layers.py")
+
     def test_a_guest_that_exits_is_found(self):
         self.put("src/tenant/slice/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
         self.finds("check_layers.py", "src/tenant/slice/init.c:5: exit() ends the host process")

@@ -127,6 +127,7 @@ static const struct client_command *command_named(const char *name)
 		client_memory_commands,
 		client_nvml_commands,
 		client_old_commands,
+		client_event_commands,
 		client_pressure_commands,
 		client_process_commands,
 		client_race_commands,

@@ -57,6 +57,7 @@ extern const struct client_command client_copy_commands[];
 extern const struct client_command client_depth_commands[];
 extern const struct client_command client_launch_commands[];
 extern const struct client_command client_array_commands[];
+extern const struct client_command client_event_commands[];
 extern const struct client_command client_graph_commands[];
 extern const struct client_command client_memory_commands[];
 extern const struct client_command client_nvml_commands[];

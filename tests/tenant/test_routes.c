@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 
-#define TABLE_BYTES (4 * MIB)
+#define TABLE_BYTES (8 * MIB)
 
 static const char *const doors[] = {"linked", "linked-thread", "dlopen", "default", "next",
 	"procaddr", "procaddr-thread", "procaddr-v1", "found-dlopen", "found-procaddr",

@@ -193,6 +193,11 @@ ENTRY_CALL(cuGraphExecNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params),
 	set_and_make_ready(exec, node, params))
 
+ENTRY_CALL(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event),
+	set_and_make_ready(exec, node,
+		&(CUgraphNodeParams){
+			.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}}))
+
 ENTRY_BODY(cuGraphExecKernelNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),
 	(exec, node, params))

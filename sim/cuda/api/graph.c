@@ -168,6 +168,11 @@ ADD_NODE(cuGraphAddHostNode, HOST, host, (const CUDA_HOST_NODE_PARAMS *params), 
 ENTRY_CALL(cuGraphAddEmptyNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count),
 	add_node(node, graph, deps, count, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EMPTY}))
+ENTRY_CALL(cuGraphAddEventRecordNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count, CUevent event),
+	add_node(node, graph, deps, count,
+		&(CUgraphNodeParams){
+			.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}}))
 ENTRY_CALL(cuGraphAddChildGraphNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraph child),
 	add_node(node, graph, deps, count,
@@ -226,6 +231,10 @@ ENTRY_CALL(cuGraphKernelNodeSetParams_v2,
 	params ? set_node(node,
 			 &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *params})
 	       : CUDA_ERROR_INVALID_VALUE)
+
+ENTRY_CALL(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event),
+	set_node(node, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+			       .eventRecord = {.event = event}}))
 
 ENTRY_BODY(cuGraphAddDependencies,
 	(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count),

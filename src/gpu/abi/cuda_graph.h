@@ -244,6 +244,8 @@ typedef CUresult cuGraphAddMemAllocNode_fn(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *params);
 typedef CUresult cuGraphAddMemFreeNode_fn(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUdeviceptr dptr);
+typedef CUresult cuGraphAddEventRecordNode_fn(CUgraphNode *node, CUgraph graph,
+	const CUgraphNode *dependencies, size_t count, CUevent event);
 typedef CUresult cuGraphAddNode_fn(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params);
 typedef CUresult cuGraphAddNode_v2_fn(CUgraphNode *node, CUgraph graph,
@@ -295,6 +297,9 @@ typedef CUresult cuGraphExecUpdate_fn(
 typedef CUresult cuGraphExecUpdate_v2_fn(
 	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
 typedef CUresult cuGraphNodeSetParams_fn(CUgraphNode node, CUgraphNodeParams *params);
+typedef CUresult cuGraphEventRecordNodeSetEvent_fn(CUgraphNode node, CUevent event);
+typedef CUresult cuGraphExecEventRecordNodeSetEvent_fn(
+	CUgraphExec exec, CUgraphNode node, CUevent event);
 typedef CUresult cuGraphKernelNodeSetParams_fn(
 	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params);
 typedef CUresult cuGraphKernelNodeSetParams_v2_fn(

@@ -5,6 +5,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
+#include "tenant/driver/own_events.h"
 
 CUcontext events_context_of(CUstream stream)
 {
@@ -92,7 +93,7 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
 
 	if (!may_be_captured(stream)) {
 		is_exchanged = enter_relaxed(&mode);
-		answer = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+		answer = (*event || own_events_create(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
 					 cuda.cuEventRecord(*event, stream) == CUDA_SUCCESS
 				 ? EVENTS_RECORDED
 				 : EVENTS_REFUSED;
@@ -116,7 +117,7 @@ bool events_record_in_context(CUcontext context, CUevent *event)
 	if (!context || !events_know_contexts())
 		return false;
 	is_entered = current_enter(context);
-	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+	is_recorded = (*event || own_events_create(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
 		      cuda.cuCtxRecordEvent(context, *event) == CUDA_SUCCESS;
 	current_leave(is_entered);
 	return is_recorded;

@@ -19,6 +19,7 @@
 #include "tenant/compute/overruns.h"
 #include "tenant/compute/queue.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/own_events.h"
 
 /*
  * An event that is recorded in an idle stream happens about 4 us later, and a kernel that is given to an
@@ -609,9 +610,9 @@ void stream_state_free(struct stream_state *s)
 {
 	for (unsigned i = 0; i < STREAM_BATCHES; i++) {
 		if (s->batches[i].start)
-			cuda.cuEventDestroy_v2(s->batches[i].start);
+			own_events_destroy(s->batches[i].start);
 		if (s->batches[i].end)
-			cuda.cuEventDestroy_v2(s->batches[i].end);
+			own_events_destroy(s->batches[i].end);
 	}
 	stream_state_clear(s);
 	s->use++;

@@ -24,6 +24,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
+#include "tenant/driver/own_events.h"
 
 struct recent {
 	CUstream stream;
@@ -244,7 +245,7 @@ static struct timebase *timebase_of(struct meter *m, CUcontext context)
 	if (!unused)
 		return NULL;
 	if (unused->base)
-		cuda.cuEventDestroy_v2(unused->base);
+		own_events_destroy(unused->base);
 	*unused = (struct timebase){.context = context};
 	return unused;
 }

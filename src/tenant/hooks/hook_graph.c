@@ -8,6 +8,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 #include "tenant/driver/current.h"
+#include "tenant/driver/own_events.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
@@ -361,6 +362,12 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, nod
 	return making_end(&m, r);
 }
 
+/* Before a graph may record it. */
+static CUresult prepare_event(const CUDA_EVENT_NODE_PARAMS *params)
+{
+	return own_events_bind(params->event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 HOOK_BODY(
 	cuGraphExecNodeSetParams, CUgraphExec, exec, CUgraphNode, node, CUgraphNodeParams *, params)
 {
@@ -374,6 +381,8 @@ HOOK_BODY(
 		r = making_begin_kernel(&params->kernel, &m);
 	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		r = making_begin(params->graph.graph, &m);
+	else if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		r = prepare_event(&params->eventRecord);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecNodeSetParams(exec, node, params);
 	return making_end(&m, r);
@@ -410,6 +419,8 @@ static CUresult prepare_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params)
 
 static CUresult prepare_node(const CUgraphNodeParams *params)
 {
+	if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+		return prepare_event(&params->eventRecord);
 	return params->type == CU_GRAPH_NODE_TYPE_KERNEL ? prepare_kernel(&params->kernel)
 							 : CUDA_SUCCESS;
 }

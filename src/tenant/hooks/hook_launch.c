@@ -7,6 +7,7 @@
 #include "tenant/memory/code.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/driver/own_events.h"
 
 /*
  * Whether nothing is to be done for the launch: its function was launched before, and nothing is metered.
@@ -75,15 +76,56 @@ static void launch_end(struct launch *launch, CUresult r)
 LAUNCH_FORMS(cuLaunchKernel, _ptsz, GRID, void **, extra)
 LAUNCH_FORMS(cuLaunchCooperativeKernel, _ptsz, GRID)
 
-HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function), const CUlaunchConfig *, config,
-	CUfunction, function, void **, params, void **, extra)
+/* More attributes than there are kinds of. */
+#define ATTRIBUTES 24
+/* CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, of CUDA 12.3 */
+#define LAUNCH_COMPLETION_EVENT 12
+
+/* Whether the attribute lets the launch record an event that is the library's. */
+static bool is_of_own_event(const CUlaunchAttribute *attribute)
 {
+	CUevent event;
+
+	if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
+		(int)attribute->id != LAUNCH_COMPLETION_EVENT)
+		return false;
+	/* the first member of both */
+	memcpy(&event, &attribute->value, sizeof(event));
+	return !own_events_bind(event);
+}
+
+/* The attributes into memory of the hook, where they are looked at; the config is the hook's own. */
+static CUresult take_attributes(CUlaunchConfig *config, CUlaunchAttribute copies[ATTRIBUTES])
+{
+	if (!config->attrs || config->numAttrs == 0)
+		return CUDA_SUCCESS;
+	if (config->numAttrs > ATTRIBUTES)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(copies, config->attrs, config->numAttrs * sizeof(*copies));
+	config->attrs = copies;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (is_of_own_event(&copies[i]))
+			return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
+/* Where the library has an event, the driver must not read the program's memory, which tells what is recorded. */
+HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function) && !own_events_are_any(),
+	const CUlaunchConfig *, config, CUfunction, function, void **, params, void **, extra)
+{
+	CUlaunchAttribute attributes[ATTRIBUTES];
+	CUlaunchConfig wanted;
+	CUresult taken;
+
 	if (!config)
 		return real(config, function, params, extra);
-	HOOK_COPY(config);
-	LAUNCH(real, hook_meant(config->hStream, null_stream),
-		(uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
-		(config, function, params, extra))
+	wanted = *config;
+	taken = take_attributes(&wanted, attributes);
+	if (taken != CUDA_SUCCESS)
+		return taken;
+	LAUNCH(real, hook_meant(wanted.hStream, null_stream),
+		(uint64_t)wanted.gridDimX * wanted.gridDimY * wanted.gridDimZ,
+		(&wanted, function, params, extra))
 }
 
 /* The interfaces of CUDA 2, where a function has its blocks and its parameters before. */

@@ -19,6 +19,7 @@
 #include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/driver/capture.h"
+#include "tenant/driver/own_events.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
@@ -60,6 +61,7 @@ static const struct part parts[] = {
 	PART(multicast, .object_ended = multicast_object_ended),
 	PART(nvml),
 	PART(oversubscribe),
+	PART(own_events),
 	PART(own_pid),
 	PART(pool_current, .context_ended = pool_current_context_ended),
 	PART(pools, .collect = pools_collect, .trim = pools_trim),

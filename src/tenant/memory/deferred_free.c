@@ -11,6 +11,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
+#include "tenant/driver/own_events.h"
 #include "tenant/memory/contexts.h"
 
 static struct lock list_lock; /* held for the list alone, never while the driver is asked */
@@ -37,12 +38,12 @@ struct walk {
 /* The event, recorded on the stream; its context is current. */
 static CUresult record(struct deferred_free *d, CUstream stream)
 {
-	CUresult r = cuda.cuEventCreate(&d->event, CU_EVENT_DISABLE_TIMING);
+	CUresult r = own_events_create(&d->event, CU_EVENT_DISABLE_TIMING);
 
 	if (r == CUDA_SUCCESS) {
 		r = cuda.cuEventRecord(d->event, stream);
 		if (r != CUDA_SUCCESS)
-			cuda.cuEventDestroy_v2(d->event);
+			own_events_destroy(d->event);
 	}
 	if (r != CUDA_SUCCESS)
 		d->event = NULL;
@@ -201,7 +202,7 @@ static bool has_passed(CUevent event)
 static void give_back(struct deferred_free *d)
 {
 	if (d->event) {
-		cuda.cuEventDestroy_v2(d->event);
+		own_events_destroy(d->event);
 		d->event = NULL;
 	}
 	if (d->give_back(d, d->is_gone))

@@ -150,6 +150,8 @@ static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, u
 	int64_t reserve = (int64_t)(ns * m->spans.overlap_permille / 1000 *
 				    m->limits.counted_permille / 1000);
 
+	if (!b->launches)
+		b->called_ns = now_ns;
 	b->expected_ns += turns_piece_ns(m, ns);
 	b->reserved_ns += reserve;
 	b->launches++;

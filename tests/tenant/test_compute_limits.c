@@ -17,6 +17,7 @@
 #define AT_ONCE	   6
 #define LIMIT	   "CUDA_DEVICE_SM_LIMIT=30"
 #define FORCE	   "GPU_CORE_UTILIZATION_POLICY=force"
+#define BLOCKING   "CUDA_LAUNCH_BLOCKING=1"
 #define STOPPED_US 50000
 #define TOLERANCE  3 /* tenths of a percent; the clock is virtual (tests/clock) */
 
@@ -25,13 +26,14 @@ static const char slow_board[] = "base = h200x2\nmemory_bus_bits = 8\nclock_memo
 
 struct work {
 	const char *what;
-	const char *door;  /* NULL: linked */
-	const char *work;  /* of each tenant */
-	const char *terms; /* of the share, or NULL: the environment's limit of 30 % */
-	const char *board; /* or NULL */
-	unsigned tenants;  /* 0: one */
-	unsigned permille; /* 0: 300 */
-	unsigned slack;	   /* beyond the tolerance */
+	const char *door;    /* NULL: linked */
+	const char *work;    /* of each tenant */
+	const char *terms;   /* of the share, or NULL: the environment's limit of 30 % */
+	const char *board;   /* or NULL */
+	const char *setting; /* NAME=VALUE, or NULL */
+	unsigned tenants;    /* 0: one */
+	unsigned permille;   /* 0: 300 */
+	unsigned slack;	     /* beyond the tolerance */
 	int device;
 };
 
@@ -52,7 +54,7 @@ static void start(struct place *p, const struct work *w)
 	p->slice = meter_slice(node, "a", "", w->terms);
 	for (unsigned i = 0; i < (w->tenants ? w->tenants : 1); i++) {
 		struct tenant *t = tenant_start(node, p->slice, w->door ? w->door : "linked",
-			w->terms ? FORCE : LIMIT, FORCE, NULL);
+			w->terms ? FORCE : LIMIT, FORCE, w->setting, NULL);
 
 		tenant_tell(t, "primary %d", w->device);
 		tenant_tell(t, "%s", w->work);
@@ -133,6 +135,15 @@ static void every_habit_of_a_program_gets_its_limit(void **state)
 			.work = "compute launch 200 streams=4 threads=4 fork",
 			.slack = 40},
 		{.what = "asks for little more", .work = "compute launch 4000 idle"},
+		{.what = "launches that block, one after the other",
+			.work = "compute launch 5000 streams=1",
+			.setting = BLOCKING},
+		{.what = "short launches that block",
+			.work = "compute launch 500",
+			.setting = BLOCKING},
+		{.what = "launches that block, with pauses",
+			.work = "compute launch 4000 idle",
+			.setting = BLOCKING},
 		{.what = "streams destroyed at work", .work = "compute destroy 1000"},
 		{.what = "contexts made anew", .work = "compute context 1000"},
 	};

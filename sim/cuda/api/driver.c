@@ -24,6 +24,7 @@ static int keep_present(int indices[MACHINE_DEVICES_MAX], int count)
 /* Under init_lock. */
 static CUresult start(void)
 {
+	const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
 	int indices[MACHINE_DEVICES_MAX];
 	CUresult result = driver_attach_locked();
 	int count;
@@ -31,6 +32,7 @@ static CUresult start(void)
 	if (result != CUDA_SUCCESS)
 		return result;
 	driver.losses = presence_all_losses(driver.machine);
+	driver.does_block = blocking && strcmp(blocking, "1") == 0;
 	count = visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices);
 	count = part_choose(getenv("CUDA_VISIBLE_DEVICES"), indices, count);
 	count = keep_present(indices, count);

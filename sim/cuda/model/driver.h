@@ -41,8 +41,9 @@ struct device {
 };
 
 struct driver {
-	_Atomic int stage;     /* enum driver_stage */
-	uint32_t losses;       /* of all cards, when the process began */
+	_Atomic int stage; /* enum driver_stage */
+	uint32_t losses;   /* of all cards, when the process began */
+	bool does_block; /* CUDA_LAUNCH_BLOCKING=1: a launch of a kernel returns when that is done */
 	_Atomic bool has_lost; /* a card with a context of this process: nothing works any more */
 	struct machine *machine;
 	const struct board *board;

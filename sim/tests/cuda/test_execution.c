@@ -99,6 +99,19 @@ TEST(a_kernel_takes_the_time_it_is_given)
 	OK(cuStreamQuery(s));
 }
 
+TEST(a_launch_that_blocks_returns_when_its_kernel_is_done)
+{
+	CUfunction function;
+	CUstream stream;
+
+	setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+	child_context();
+	function = load("spin");
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(spin(function, stream, 50 * MS));
+	OK(cuStreamQuery(stream));
+}
+
 static float time_of(CUfunction function)
 {
 	char block[24] = {0};
@@ -453,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules_have_the_kernels_and_globals_of_their_text),
 		cmocka_unit_test(a_kernel_takes_the_time_it_is_given),
+		cmocka_unit_test(a_launch_that_blocks_returns_when_its_kernel_is_done),
 		cmocka_unit_test(durations_come_from_rule_comment_or_default),
 		cmocka_unit_test(cooperative_launches_take_their_time),
 		cmocka_unit_test(parameters_may_come_in_a_buffer),

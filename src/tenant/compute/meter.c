@@ -106,7 +106,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	streams_collect(m, now_ns);
 	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	if (work.is_unknown)
-		work.unknown_since_ns = stream_state_unknown_since_ns(s);
+		work.unknown_since_ns = unknowns_since_ns(m, s, now_ns);
 	work.busy_until_ns = streams_end_ns(m);
 	if (!work.is_suspended)
 		work.credit_ready_ns =
@@ -196,6 +196,8 @@ static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, u
 	int64_t reserve = (int64_t)(ns * m->spans.overlap_permille / 1000 *
 				    m->limits.counted_permille / 1000);
 
+	if (!b->launches)
+		b->called_ns = now_ns;
 	b->expected_ns += turns_piece_ns(m, ns);
 	b->reserved_ns += reserve;
 	b->launches++;

@@ -66,14 +66,12 @@ static uint32_t own_permille(struct meter *m, const struct span *span, uint64_t 
 
 /*
  * How much of the time nobody else of the slice has been charged for. Work that began so much later at most was surely under
- * way from then to the end as it is given, and nothing else is known of when it was.
+ * way from then to the end as it is given, and nothing else is known of when it was: where it was not, it would cover what was.
  */
 static uint64_t mark(struct meter *m, uint64_t from_ns, uint64_t end_ns, uint64_t unsure_ns)
 {
 	uint64_t took = end_ns > from_ns ? end_ns - from_ns : 0;
 
-	if (unsure_ns == UINT64_MAX)
-		busy_mark(m->books, from_ns, end_ns);
 	if (unsure_ns >= took)
 		return took;
 	return unsure_ns + busy_mark(m->books, from_ns + unsure_ns, end_ns);

@@ -28,6 +28,9 @@
 #define EVENT_LATENCY_NS 4000
 #define WORK_LATENCY_NS	 2000
 
+/* A launch takes some us. A call that took longer has waited, perhaps for its own work: all of CUDA_LAUNCH_BLOCKING's do. */
+#define LAUNCH_MAX_NS 10000u
+
 /* Recording takes 2 us (H200), and some more where events have to be made. */
 #define RECORD_MAX_NS 50000u
 
@@ -255,6 +258,14 @@ static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_n
 			timebase_unsure_ns(s->timebase) ? last->start_ns : last->end_ns, ret_ns);
 }
 
+/* The batch's first work was given then at the soonest: its start event was there before. */
+static uint64_t soonest_ns(const struct batch *b)
+{
+	return b->given_ns > b->called_ns && b->given_ns - b->called_ns <= LAUNCH_MAX_NS
+		       ? b->given_ns
+		       : b->called_ns;
+}
+
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
 static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
 {
@@ -273,9 +284,8 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 		start_ns -= b->end_ns - now_ns;
 		b->end_ns = now_ns;
 	}
-	/* The start was there before the work. */
-	if (b->has_start && b->given_ns + WORK_LATENCY_NS > start_ns)
-		start_ns = b->given_ns + WORK_LATENCY_NS;
+	if (b->has_start && soonest_ns(b) + WORK_LATENCY_NS > start_ns)
+		start_ns = soonest_ns(b) + WORK_LATENCY_NS;
 	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_placed = b->is_placed;

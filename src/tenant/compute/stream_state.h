@@ -43,7 +43,8 @@ struct batch {
 	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
 	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
-	uint64_t given_ns;  /* when its first work was given, where that is known */
+	uint64_t called_ns; /* before the driver was given its first work */
+	uint64_t given_ns;  /* and when that call had returned, where that is known */
 	uint64_t end_ns;    /* likewise of the end, once that is known */
 	uint64_t due_ns;    /* when it should have ended */
 };

@@ -11,6 +11,10 @@
 #include "tenant/compute/meters.h"
 #include "tenant/compute/overruns.h"
 
+/* Streams may be there to work beside each other: so many have such a piece at once, until the oldest has run for so long. */
+#define AT_ONCE	 4
+#define SHORT_NS UINT64_C(4000000)
+
 _Static_assert(UNKNOWN_SLOTS == REGION_SLOTS, "a word has room for a slot's number");
 
 /* Of a piece that nobody waits for it is not sure that it does not end: so much is owed. */
@@ -73,6 +77,26 @@ static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
 	log_debug("work of unknown length did not end", U64("at_ns", now_ns));
 	overruns_note_running(
 		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
+}
+
+uint64_t unknowns_since_ns(const struct meter *m, const struct stream_state *s, uint64_t now_ns)
+{
+	uint64_t own_ns = stream_state_unknown_since_ns(s), oldest_ns = 0;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < m->streams.high && !own_ns; i++) {
+		const struct stream_state *other = &m->streams.at[i];
+		uint64_t ns = other->is_shared ? 0 : stream_state_unknown_since_ns(other);
+
+		if (!ns || now_ns > ns + UNKNOWN_MOST_NS)
+			continue;
+		count++;
+		if (!oldest_ns || ns < oldest_ns)
+			oldest_ns = ns;
+	}
+	if (own_ns || !oldest_ns)
+		return own_ns;
+	return count >= AT_ONCE || now_ns > oldest_ns + SHORT_NS ? oldest_ns : 0;
 }
 
 bool unknowns_may_begin(struct meter *m, bool is_unknown, uint64_t now_ns, uint64_t *ret_wake_ns)

@@ -9,9 +9,17 @@
 #include <stdint.h>
 
 struct meter;
+struct stream_state;
 
 /* A launch waits so long for the end of its piece: as long as a turn is kept for it. */
 #define UNKNOWNS_WAIT_NS UINT64_C(25000000)
+
+/*
+ * Since when such work is under way that the stream's next piece has to wait for: its own, or that of the process's other
+ * streams, where it is too much at once. 0: none.
+ */
+uint64_t unknowns_since_ns(
+	const struct meter *meter, const struct stream_state *stream, uint64_t now_ns);
 
 /*
  * Whether no such piece stands in the way of one more, or, where !is_unknown, of work that is known: only another process's does in the way of

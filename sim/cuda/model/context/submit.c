@@ -13,6 +13,7 @@
 #include "sim/cuda/model/memory/copy.h"
 #include "sim/cuda/model/memory/fill.h"
 #include "sim/cuda/model/memory/room.h"
+#include "sim/cuda/model/time/callback.h"
 #include "sim/cuda/model/time/timeline.h"
 
 /*
@@ -125,5 +126,7 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 	if (kernel->image && kernel->image->has_fault)
 		atomic_store_explicit(
 			&stream->context->fault, CUDA_ERROR_ILLEGAL_ADDRESS, memory_order_relaxed);
+	if (driver.does_block)
+		callback_wait_all(stream->context, stream);
 	return CUDA_SUCCESS;
 }

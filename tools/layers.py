@@ -16,7 +16,7 @@ MAY_USE = {
     "tenant/memory": _TENANT,
     "tenant/compute": _TENANT,
     "tenant/hooks": [*_TENANT, "tenant/memory", "tenant/compute"],
-    "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
+    "tenant/door": ["base", "policy", "gpu", "tenant/driver", "tenant/slice", "tenant/hooks"],
     "node": ["base", "policy", "region", "gpu"],
     "mps": ["base", "policy", "node"],
     "net": ["base"],

@@ -229,6 +229,40 @@ def is_prepared_by_the_plugin(place, tool, user):
     holds(place, line, 1, again["mounts"])
 
 
+# By dlopen() and dlsym(), as the CUDA runtime finds the driver.
+GREEDY = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, block, count = ctypes.c_void_p(), ctypes.c_uint64(), 0
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+while count < 40 and cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(256 << 20)) == 0:
+    count += 1
+print(f"took {count} x 256 MiB", flush=True)
+"""
+# What the environment can put before the library without a file of its own; and what does not matter.
+BEFORE = ("", "libm.so.6", "libc.so.6", "libdl.so.2 libc.so.6", "libcuda.so.1", "libnvidia-ml.so.1", "libcuda.so.1 libc.so.6",
+          "libc.so.6 libnvidia-ml.so.1 libcuda.so.1", "/sim/libother.so")
+
+
+def holds_whatever_is_preloaded(place, line):
+    """A context of 518 MiB and 13 blocks of 256 are 4 GiB, however the program finds the driver, and whatever stands in LD_PRELOAD."""
+    with open(place.sim + "/greedy.py", "w", encoding="utf-8") as file:
+        file.write(GREEDY)
+    shutil.copy(f"{place.build}/sim/cuda/libcuda.so.1", place.sim + "/libother.so")
+    loader = next(filter(os.path.exists, ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")))
+    every = [f"LD_PRELOAD='{libraries}' {binding}" for libraries in BEFORE for binding in ("", "LD_BIND_NOW=1 ")]
+    every += [f"{loader} --preload '{libraries}' " for libraries in BEFORE[1:]]
+    with open(place.sim + "/commands", "w", encoding="utf-8") as file:
+        file.write("primary 0\nfill 256m\n")
+    programs = [f"{place.build}/tests/gpu/client {door} </sim/commands" for door in ("linked", "dlopen", "default", "next", "procaddr-v1")]
+    programs += ["$(command -v python3) /sim/greedy.py", f"{place.build}/examples/tenant --blocks 40"]
+    script = "".join(f'echo "{start}{program}:"; {start}{program} 2>&1\n' for start in every for program in programs)
+    said = Container(place, line, script).end()
+    count = len(every) * len(programs)
+    check(len(re.findall(r"took 13 x 256 MiB|^2 count=13$", said, re.M)) == count, f"the quota holds in all of {count}", said)
+
+
 def shows_the_demo(place):
     shutil.copy(DEMO, place.sim)
     said = Container(place, "docker run IMAGE", f"/bin/sh /sim/demo.sh {place.build}; echo ended $?").end()
@@ -278,11 +312,13 @@ def main():
         for text in (text for section in sections for text in section.preparations):
             place.prepare(text)
         plain = sections[0].lines[0]
+        bound = next(section.lines[0] for section in sections if "cannot lift" in section.title)
         of_page("runc", lambda line: True, Container)
         attempt("a container is seen from the host", is_seen_from_the_host, plain)
         attempt("a device of vgpu cdi", is_one_device)
         for user in (1000, 0) if len(sys.argv) > 2 else ():
             attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
+        attempt("whatever is preloaded before the library", holds_whatever_is_preloaded, bound)
         attempt("the demo in a container", shows_the_demo)
         attempt("slices inside a container", runs_slices_inside, plain)
         read_only = [line for section in sections for line in section.lines if "--read-only" in line][0]

@@ -43,14 +43,14 @@
 #define CHANGE_NS INT64_C(200000)
 
 #define TRY_NS	  UINT64_C(1000000000) /* between two tries to open the record */
-#define NAMES	  16			/* that are tried each time */
+#define NAMES	  16		       /* that are tried each time */
 #define REGULAR	  3 /* pauses of the same length, within an eighth, are no accident */
 
 /*
  * The random part of the record's name: the same for all processes of the slice, and known to nobody else beforehand. Each
  * device has one of its own, as everybody can read the name of a record that is there. not: another one than this.
  */
-static uint64_t token(const struct meter *m, uint64_t not)
+static uint64_t token(const struct meter *m, uint64_t not )
 {
 	uint64_t seen = not, drawn = mark_random() | 1;
 

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tenant/door/first.h"
 #include "tenant/door/swap.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/driver/symbols.h"
@@ -102,6 +103,17 @@ static void *swap(const struct libc_symbols *libc, void *found)
 	return swap_address(found);
 }
 
+/*
+ * What comes behind our own function. Where the names of a library before us lead to us (first.c), that library is not behind
+ * us, and what it has is ours: who looks it up by its handle is to have it.
+ */
+static void *choose_behind(void *own, void *behind)
+{
+	if (behind || !first_has_moved)
+		return behind;
+	return own == (void *)dlsym || own == (void *)dlvsym || swap_has(own) ? own : NULL;
+}
+
 void *dlsym(void *handle, const char *name)
 {
 	const struct libc_symbols *libc = symbols_libc();
@@ -119,7 +131,7 @@ void *dlsym(void *handle, const char *name)
 	else
 		found = libc->dlsym(handle, name);
 	if (found && swap_is_ours(found))
-		found = libc->dlsym(RTLD_NEXT, name);
+		found = choose_behind(found, libc->dlsym(RTLD_NEXT, name));
 	return swap(libc, found);
 }
 
@@ -137,6 +149,6 @@ void *dlvsym(void *handle, const char *name, const char *version)
 	attach(name);
 	found = libc->dlvsym(handle, name, version);
 	if (found && swap_is_ours(found))
-		found = libc->dlvsym(RTLD_NEXT, name, version);
+		found = choose_behind(found, libc->dlvsym(RTLD_NEXT, name, version));
 	return swap(libc, found);
 }

@@ -103,14 +103,30 @@ static inline bool is_missing(_Atomic bool *is_filled, _Atomic bool *is_attached
 	       atomic_load_explicit(is_attached, memory_order_acquire);
 }
 
-void *swap_address(void *address)
+static inline void fill(void)
 {
-	if (!address)
-		return NULL;
 	if (UNLIKELY(is_missing(&has_cuda, &attach_has_cuda)))
 		fill_cuda();
 	if (UNLIKELY(is_missing(&has_nvml, &attach_has_nvml)))
 		fill_nvml();
+}
+
+bool swap_has(const void *hook)
+{
+	fill();
+	for (unsigned i = 0; i < SWAP_PLACES; i++)
+		/* pairs with the release in add() */
+		if (atomic_load_explicit(&swaps[i].real, memory_order_acquire) &&
+			swaps[i].hook == hook)
+			return true;
+	return false;
+}
+
+void *swap_address(void *address)
+{
+	if (!address)
+		return NULL;
+	fill();
 	for (unsigned i = place_of(address);; i = (i + 1) & (SWAP_PLACES - 1)) {
 		/* pairs with the release in add() */
 		void *real = atomic_load_explicit(&swaps[i].real, memory_order_acquire);

@@ -17,3 +17,6 @@ void *swap_address(void *address);
 
 /* Whether the address lies in this library. */
 bool swap_is_ours(const void *address);
+
+/* Whether an attached driver has the function for which this is the hook. */
+bool swap_has(const void *hook);

@@ -10,7 +10,6 @@
 #include "tenant/driver/symbols.h"
 
 #include <elf.h>
-#include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,22 +17,15 @@
 struct libc_symbols symbols_found;
 _Atomic bool symbols_are_found;
 
-struct object {
-	const ElfW(Sym) * symbols;
-	const char *strings;
-	const uint32_t *hash; /* DT_GNU_HASH */
-	ElfW(Addr) base;
-};
-
 /* glibc relocates the dynamic section's pointers in place; where one has not been, it is an offset. */
 static const void *pointer(ElfW(Addr) base, ElfW(Addr) value)
 {
 	return (const void *)(value < base ? base + value : value);
 }
 
-static bool read_object(const struct dl_phdr_info *info, struct object *ret_object)
+bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object *ret_object)
 {
-	struct object o = {.base = info->dlpi_addr};
+	struct symbols_object o = {.base = info->dlpi_addr};
 	const ElfW(Dyn) *d = NULL;
 
 	for (int i = 0; i < info->dlpi_phnum; i++)
@@ -46,9 +38,19 @@ static bool read_object(const struct dl_phdr_info *info, struct object *ret_obje
 			o.strings = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_GNU_HASH)
 			o.hash = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_HASH)
+			o.old_hash = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_RELA)
+			o.relocations[0] = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_RELASZ)
+			o.relocation_bytes[0] = d->d_un.d_val;
+		if (d->d_tag == DT_JMPREL)
+			o.relocations[1] = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_PLTRELSZ)
+			o.relocation_bytes[1] = d->d_un.d_val;
 	}
 	*ret_object = o;
-	return o.symbols && o.strings && o.hash;
+	return o.symbols && o.strings;
 }
 
 /* The hash function of DT_GNU_HASH: Bernstein's, h * 33 + c from 5381. */
@@ -61,16 +63,26 @@ static uint32_t gnu_hash(const char *name)
 	return h;
 }
 
-/* The function's address, of any version; all that we ask for behave the same in all versions. */
-static void *find(const struct object *o, const char *name)
+/* Where the chains of a DT_GNU_HASH begin, and the first symbol that is in one. */
+static const uint32_t *read_hash(const uint32_t *hash, const uint32_t **ret_buckets)
 {
-	uint32_t bucket_count = o->hash[0], first = o->hash[1], bloom_words = o->hash[2];
-	const uint32_t *buckets = o->hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
-	const uint32_t *chain = buckets + bucket_count;
-	uint32_t wanted = gnu_hash(name), i;
+	uint32_t bucket_count = hash[0], bloom_words = hash[2];
 
-	if (bucket_count == 0)
+	*ret_buckets = hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+	return *ret_buckets + bucket_count;
+}
+
+/* All that we ask for behave the same in all versions. */
+void *symbols_find_in(const struct symbols_object *o, const char *name)
+{
+	uint32_t wanted = gnu_hash(name), bucket_count, first, i;
+	const uint32_t *buckets, *chain;
+
+	if (!o->hash || o->hash[0] == 0)
 		return NULL;
+	bucket_count = o->hash[0];
+	first = o->hash[1];
+	chain = read_hash(o->hash, &buckets);
 	i = buckets[wanted % bucket_count];
 	if (i < first)
 		return NULL;
@@ -85,6 +97,25 @@ static void *find(const struct object *o, const char *name)
 	}
 }
 
+uint32_t symbols_count(const struct symbols_object *o)
+{
+	const uint32_t *buckets, *chain;
+	uint32_t last = 0;
+
+	if (o->old_hash)
+		return o->old_hash[1];
+	if (!o->hash)
+		return 0;
+	chain = read_hash(o->hash, &buckets);
+	for (uint32_t i = 0; i < o->hash[0]; i++)
+		last = buckets[i] > last ? buckets[i] : last;
+	if (last < o->hash[1])
+		return 0;
+	while (!(chain[last - o->hash[1]] & 1))
+		last++;
+	return last + 1;
+}
+
 static bool is_named(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
@@ -95,7 +126,7 @@ static bool is_named(const char *path, const char *name)
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct libc_symbols *s = data;
-	struct object o;
+	struct symbols_object o;
 
 	(void)size;
 	if (!info->dlpi_name ||
@@ -103,14 +134,14 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 			!is_named(info->dlpi_name, "libc-2.") &&
 			!is_named(info->dlpi_name, "libdl-2.")))
 		return 0;
-	if (!read_object(info, &o))
+	if (!symbols_read_object(info, &o))
 		return 0;
 	if (!s->dlsym)
-		s->dlsym = (dlsym_fn *)find(&o, "dlsym");
+		s->dlsym = (dlsym_fn *)symbols_find_in(&o, "dlsym");
 	if (!s->dlvsym)
-		s->dlvsym = (dlvsym_fn *)find(&o, "dlvsym");
+		s->dlvsym = (dlvsym_fn *)symbols_find_in(&o, "dlvsym");
 	if (!s->dlopen)
-		s->dlopen = (dlopen_fn *)find(&o, "dlopen");
+		s->dlopen = (dlopen_fn *)symbols_find_in(&o, "dlopen");
 	return 0;
 }
 
@@ -135,7 +166,7 @@ struct search {
 	void *found;
 };
 
-static bool holds(const struct dl_phdr_info *info, const void *address)
+bool symbols_holds(const struct dl_phdr_info *info, const void *address)
 {
 	ElfW(Addr) at = (ElfW(Addr))address - info->dlpi_addr;
 
@@ -151,15 +182,15 @@ static bool holds(const struct dl_phdr_info *info, const void *address)
 static int visit_next(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *s = data;
-	struct object o;
+	struct symbols_object o;
 
 	(void)size;
 	if (!s->is_behind_caller) {
-		s->is_behind_caller = holds(info, s->caller);
+		s->is_behind_caller = symbols_holds(info, s->caller);
 		return 0;
 	}
-	if (read_object(info, &o))
-		s->found = find(&o, s->name);
+	if (symbols_read_object(info, &o))
+		s->found = symbols_find_in(&o, s->name);
 	return s->found != NULL;
 }
 

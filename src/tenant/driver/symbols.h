@@ -6,9 +6,11 @@
  */
 #pragma once
 
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 
@@ -44,3 +46,25 @@ static inline const struct libc_symbols *symbols_libc(void)
  * caller's address, and defines it; NULL where none does. Context: as above.
  */
 void *symbols_find_next(const void *caller, const char *name);
+
+/* The tables of a loaded object. */
+struct symbols_object {
+	ElfW(Addr) base;
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint32_t *hash, *old_hash; /* DT_GNU_HASH, DT_HASH; NULL: it has none */
+	const ElfW(Rela) * relocations[2];
+	size_t relocation_bytes[2];
+};
+
+/* False where it has no table of symbols. Context, of all below: within a visit of dl_iterate_phdr(). */
+bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object *ret_object);
+
+/* The function that it defines, of any version; NULL where it does not, or has no DT_GNU_HASH. */
+void *symbols_find_in(const struct symbols_object *object, const char *name);
+
+/* How many places its table of symbols has, as its hash table tells. */
+uint32_t symbols_count(const struct symbols_object *object);
+
+/* Whether the address lies in the object. */
+bool symbols_holds(const struct dl_phdr_info *info, const void *address);

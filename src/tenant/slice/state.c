@@ -135,8 +135,17 @@ static enum state_mode open_region(void)
 	return STATE_OPEN;
 }
 
+static bool is_closed_for_ever;
+
+void state_close_for_ever(void)
+{
+	is_closed_for_ever = true;
+}
+
 static enum state_mode decide(void)
 {
+	if (is_closed_for_ever)
+		return STATE_CLOSED;
 	switch (quota_start()) {
 	case QUOTA_NONE:
 		return STATE_ASIDE;

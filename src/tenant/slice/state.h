@@ -50,6 +50,9 @@ extern _Atomic(struct state_word *) state_word;
 
 enum state_mode state_begin(void);
 
+/* Every charge is refused, in children of fork() as well. Context: before main(). */
+void state_close_for_ever(void);
+
 /*
  * The mode, begun on first use. Every hook that may charge asks it first; the driver's table must be
  * attached. Context: any thread; after the first time two loads.

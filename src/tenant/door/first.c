@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes us the first that has our names, where a share of the machine binds and the environment put another library before us.
+ *
+ * Before main(), and once: in the tables of symbols of each library between the program and us our names get our addresses,
+ * for all that is looked up or bound from then on, also in libraries that are loaded later; and what was bound to such a
+ * library already is bound to us. So it is as if we had been put first. A library that has none of our names is not touched,
+ * nor is the program itself, whatever it defines.
+ *
+ * The driver is attached before that, and the C library's own functions are known: neither is looked up by name again.
+ */
+#define LOG_TOPIC LOG_DOOR
+#include "tenant/door/first.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "policy/share.h"
+#include "tenant/door/swap.h"
+#include "tenant/driver/attach.h"
+#include "tenant/driver/symbols.h"
+#include "tenant/slice/state.h"
+
+bool first_has_moved;
+
+struct walk {
+	struct symbols_object own;
+	bool is_behind_program; /* the program comes first */
+	bool is_needed;
+	bool has_failed;
+};
+
+/* Ours of that name; NULL where it is none of ours. */
+static void *find_ours(const struct symbols_object *own, const char *name)
+{
+	if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0 &&
+		strcmp(name, "dlsym") != 0 && strcmp(name, "dlvsym") != 0)
+		return NULL;
+	return symbols_find_in(own, name);
+}
+
+static const ElfW(Phdr) *
+	find_segment(const struct dl_phdr_info *info, uint32_t type, uintptr_t address)
+{
+	uintptr_t at = address - info->dlpi_addr;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == type && at >= p->p_vaddr && at < p->p_vaddr + p->p_memsz)
+			return p;
+	}
+	return NULL;
+}
+
+/* As the dynamic linker left it, and for a change also writable. */
+static int protect(
+	const struct dl_phdr_info *info, const void *from, size_t bytes, bool is_writable)
+{
+	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from & ~(page - 1);
+	uintptr_t end = ((uintptr_t)from + bytes + page - 1) & ~(page - 1);
+	const ElfW(Phdr) *load = find_segment(info, PT_LOAD, (uintptr_t)from);
+	const ElfW(Phdr) *constant = find_segment(info, PT_GNU_RELRO, (uintptr_t)from);
+	int flags;
+
+	if (!load)
+		return -EFAULT;
+	/* Of what is constant after relocation the last page stays writable where other data are in it, too. */
+	if (constant &&
+		end > ((info->dlpi_addr + constant->p_vaddr + constant->p_memsz) & ~(page - 1)))
+		constant = NULL;
+	flags = (load->p_flags & PF_R ? PROT_READ : 0) | (load->p_flags & PF_X ? PROT_EXEC : 0);
+	if (is_writable || (load->p_flags & PF_W && !constant))
+		flags |= PROT_WRITE;
+	return mprotect((void *)start, end - start, flags) == 0 ? 0 : -errno;
+}
+
+/* Ours, where the symbol is a definition of one of our names. */
+static void *find_ours_for(
+	const struct walk *w, const struct symbols_object *o, const ElfW(Sym) * s)
+{
+	return s->st_shndx != SHN_UNDEF && s->st_value ? find_ours(&w->own, o->strings + s->st_name)
+						       : NULL;
+}
+
+static bool has_ours(const struct walk *w, const struct symbols_object *o)
+{
+	for (uint32_t i = 0, count = symbols_count(o); i < count; i++)
+		if (find_ours_for(w, o, &o->symbols[i]))
+			return true;
+	return false;
+}
+
+/* Our names in a library before us become ours. */
+static void move_names(
+	const struct dl_phdr_info *info, const struct symbols_object *o, struct walk *w)
+{
+	ElfW(Sym) *symbols = (ElfW(Sym) *)(uintptr_t)o->symbols;
+	uint32_t count = symbols_count(o);
+
+	if (protect(info, symbols, count * sizeof(*symbols), true) < 0) {
+		w->has_failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		ElfW(Sym) *s = &symbols[i];
+		void *ours = find_ours_for(w, o, s);
+
+		if (!ours)
+			continue;
+		/* No function any more that is called to tell which one it is. */
+		s->st_info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(s->st_info), STT_FUNC);
+		s->st_value = (ElfW(Addr))ours - o->base;
+	}
+	protect(info, symbols, count * sizeof(*symbols), false);
+}
+
+static int visit_own(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct walk *w = data;
+
+	(void)size;
+	return symbols_holds(info, &first_has_moved) && symbols_read_object(info, &w->own);
+}
+
+/* At first only to see whether there is such a library. */
+static int visit_before_us(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct walk *w = data;
+	struct symbols_object o;
+
+	(void)size;
+	if (symbols_holds(info, &first_has_moved))
+		return 1;
+	if (w->is_behind_program && symbols_read_object(info, &o) && has_ours(w, &o)) {
+		w->is_needed = true;
+		if (first_has_moved)
+			move_names(info, &o, w);
+	}
+	w->is_behind_program = true;
+	return 0;
+}
+
+struct place {
+	const void *address;
+	bool is_behind_program, is_before_us;
+};
+
+static int visit_place(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct place *p = data;
+
+	(void)size;
+	if (symbols_holds(info, &first_has_moved))
+		return 1;
+	p->is_before_us = p->is_behind_program && symbols_holds(info, p->address);
+	p->is_behind_program = true;
+	return p->is_before_us;
+}
+
+/* Whether the address lies in a library before us. */
+static bool is_before_us(const void *address)
+{
+	struct place p = {.address = address};
+
+	dl_iterate_phdr(visit_place, &p);
+	return p.is_before_us;
+}
+
+static void bind_anew(const struct dl_phdr_info *info, const struct symbols_object *o,
+	const ElfW(Rela) * r, struct walk *w)
+{
+	uint32_t symbol = (uint32_t)ELF64_R_SYM(r->r_info);
+	void *ours, **slot = (void **)(o->base + r->r_offset), *bound;
+
+	if (!symbol)
+		return;
+	ours = find_ours(&w->own, o->strings + o->symbols[symbol].st_name);
+	if (!ours)
+		return;
+	memcpy(&bound, slot, sizeof(bound));
+	if (!is_before_us(bound))
+		return;
+	if (protect(info, slot, sizeof(*slot), true) < 0) {
+		w->has_failed = true;
+		return;
+	}
+	memcpy(slot, &ours, sizeof(ours));
+	protect(info, slot, sizeof(*slot), false);
+}
+
+static int visit_bound(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct walk *w = data;
+	struct symbols_object o;
+
+	(void)size;
+	if (!symbols_read_object(info, &o) || symbols_holds(info, &first_has_moved))
+		return 0;
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0;
+			o.relocations[k] && i < o.relocation_bytes[k] / sizeof(ElfW(Rela)); i++)
+			bind_anew(info, &o, &o.relocations[k][i], w);
+	return 0;
+}
+
+/* A share of the machine binds, also where it cannot be read (decision 0002). */
+static bool is_bound(void)
+{
+	return access(SHARE_SYSTEM_PATH, F_OK) == 0 || errno != ENOENT;
+}
+
+static void move_all(struct walk *w)
+{
+	const struct libc_symbols *libc = symbols_libc();
+
+	attach_cuda();
+	attach_nvml();
+	/* A lookup that succeeds takes away what one that did not has left for dlerror(). */
+	if (libc)
+		libc->dlsym(RTLD_DEFAULT, "dlsym");
+	first_has_moved = true;
+	w->is_behind_program = false;
+	dl_iterate_phdr(visit_before_us, w);
+	dl_iterate_phdr(visit_bound, w);
+}
+
+__attribute__((constructor)) static void put_first(void)
+{
+	struct walk w = {.is_behind_program = false};
+	int saved_errno = errno;
+
+	if (is_bound() && dl_iterate_phdr(visit_own, &w)) {
+		dl_iterate_phdr(visit_before_us, &w);
+		if (w.is_needed)
+			move_all(&w);
+	}
+	if (w.has_failed) {
+		log_error("a library that has the driver's names, or dlsym, comes before this one "
+			  "and cannot be "
+			  "changed, so all device memory is refused",
+			STR("right", "an LD_PRELOAD without it"));
+		state_close_for_ever();
+	}
+	errno = saved_errno;
+}

@@ -52,6 +52,27 @@ static void cut_file(const char *path, char ret_folder[SHARE_PATH_BYTES])
 	snprintf(ret_folder, SHARE_PATH_BYTES, "%.*s", end ? (int)(end - path) : 0, path);
 }
 
+/*
+ * Programs of a container are not only root's, and the dynamic linker goes without a word past a list that they may not read, as it
+ * does past the library: they would run without limits. What a umask has taken is to be seen before.
+ */
+static int need_readable(const char *path, struct err *err)
+{
+	struct file_identity id;
+	bool is_folder;
+
+	if (file_identify_path(path, &id) < 0)
+		return err_set(err, errno, "%.200s: %s", path, strerror(errno));
+	is_folder = id.is_folder;
+	if ((id.mode & 0444) == 0444 && (!is_folder || (id.mode & 0111) == 0111))
+		return 0;
+	return err_set(err, EACCES,
+		"%.200s has the mode %04o, so programs of a container that are not root's could "
+		"not "
+		"read it; right is: chmod %s %.200s",
+		path, id.mode & 07777, is_folder ? "a+rx" : "a+r", path);
+}
+
 static int need_folder(
 	const char *path, const char *line, const struct cdi_slice *s, struct err *err)
 {
@@ -99,7 +120,11 @@ static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct er
 			s->folder, name);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	cut_file(s->share.region, s->region);
-	r = need_folder(s->region, "region", s, err);
+	r = need_readable(s->folder, err);
+	if (r == 0)
+		r = need_readable(path, err);
+	if (r == 0)
+		r = need_folder(s->region, "region", s, err);
 	return r ? r : need_folder(s->share.turns, "turns", s, err);
 }
 
@@ -108,15 +133,18 @@ static int find_preload(const char *library, char ret_path[PLACE_BYTES], struct 
 {
 	char text[PLACE_BYTES] = "";
 	size_t length;
+	int r;
 
 	snprintf(ret_path, PLACE_BYTES, "%.*s/ld.so.preload",
 		(int)(strrchr(library, '/') - library), library);
-	if (file_read_regular(AT_FDCWD, ret_path, 0, text, sizeof(text), &length) == 0 &&
-		strstr(text, library))
-		return 0;
-	return err_set(err, ENOENT,
-		"%.150s does not name the library; right is: echo %.150s >%.150s", ret_path,
-		library, ret_path);
+	if (file_read_regular(AT_FDCWD, ret_path, 0, text, sizeof(text), &length) < 0 ||
+		!strstr(text, library))
+		return err_set(err, ENOENT,
+			"%.150s does not name the library; right is: echo %.150s | install -m 644 "
+			"/dev/stdin %.150s",
+			ret_path, library, ret_path);
+	r = need_readable(library, err);
+	return r ? r : need_readable(ret_path, err);
 }
 
 /* Whether the path is the folder's, or lies below it. */

@@ -213,6 +213,17 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 		diagnosis_add(&d->problems,
 			"process %d: no share file and no option sets a quota, so none binds it",
 			p->pid);
+	if (*seen->library && seen->preloaded_by && *seen->before && seen->shares[0].path)
+		diagnosis_add(&d->notes,
+			"process %d: LD_PRELOAD names %.200s before libvgpu.so, which makes itself "
+			"first where %s is there",
+			p->pid, seen->before, seen->shares[0].path);
+	else if (*seen->library && seen->preloaded_by && *seen->before)
+		diagnosis_add(&d->problems,
+			"process %d: libvgpu.so is not first: LD_PRELOAD names %.200s before it, "
+			"so "
+			"driver functions go past it",
+			p->pid, seen->before);
 	for (unsigned i = 0; i < INSPECT_SHARES; i++)
 		if (seen->shares[i].why)
 			diagnosis_add(&d->problems, "process %d: share file %s, line %u: %s",

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "node/far.h"
@@ -99,6 +100,29 @@ static const char *find_preload(int pid, char *environment)
 		strstr(text, LIBRARY))
 		return "/etc/ld.so.preload";
 	return NULL;
+}
+
+/* Names no others: of most libraries nobody can tell from outside what they have. */
+static void find_before(const char *variable, char *ret_word, size_t size)
+{
+	static const char *const names[] = {"libc.so", "libdl.so", DRIVER, "libnvidia-ml.so"};
+	size_t length;
+
+	for (const char *at = variable; at && *at; at += length) {
+		const char *name = at += strspn(at, " :");
+
+		length = strcspn(at, " :");
+		for (size_t i = 0; i < length; i++)
+			if (at[i] == '/')
+				name = at + i + 1;
+		if (strncmp(name, LIBRARY, strlen(LIBRARY)) == 0)
+			return;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			if (strncmp(name, names[i], strlen(names[i])) == 0) {
+				snprintf(ret_word, size, "%.*s", (int)min_u64(length, size), at);
+				return;
+			}
+	}
 }
 
 /* Whether the path is a mount of its own for the process: field 5 of a line of mountinfo. */
@@ -220,6 +244,7 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 
 		options_read(&i.options, &source);
 		i.preloaded_by = find_preload(pid, i.environment);
+		find_before(look_up(i.environment, "LD_PRELOAD"), i.before, sizeof(i.before));
 		read_shares(pid, &i);
 		read_region(pid, &i);
 	}

@@ -34,6 +34,7 @@ struct inspection {
 	char library[512];	  /* the tenant library that it has loaded; "" for none */
 	char driver[512];	  /* the CUDA driver, likewise */
 	const char *preloaded_by; /* what put the library before all others; NULL: nothing */
+	char before[256];	  /* the C library or the driver, put before it by LD_PRELOAD; "" */
 	struct inspected_share shares[INSPECT_SHARES];
 	struct inspected_region region;
 	struct options options;

@@ -364,8 +364,11 @@ static void look_at_links(struct machine *m)
 /* Programs of all users, root's too, run what these are. */
 static void look_at_installed(struct machine *m)
 {
-	struct rule rule = {
-		.what = "the library", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
+	struct rule rule = {.what = "the library",
+		.kind = FILE_OF_OURS,
+		.owner = 0,
+		.forbidden = 022,
+		.needed = 0444};
 	const char *named = getenv("VGPU_LIBDIR");
 	struct machine_place *place;
 	struct err why = ERR_NULL;
@@ -387,6 +390,7 @@ static void look_at_installed(struct machine *m)
 	length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	path[length < 0 ? 0 : length] = '\0';
 	rule.what = "this program";
+	rule.needed = 0;
 	place_look(m, path, &rule);
 	place_look_above(m, path);
 }
@@ -395,8 +399,11 @@ int machine_look(struct machine *ret_machine, struct err *err)
 {
 	static const struct rule turns = {
 		.what = "time slices", .kind = FOLDER, .owner = 0, .needed = 01777};
-	static const struct rule operators = {
-		.what = "the operator's share", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
+	static const struct rule operators = {.what = "the operator's share",
+		.kind = FILE_OF_OURS,
+		.owner = 0,
+		.forbidden = 022,
+		.needed = 0444};
 	const char *named = getenv("VGPU_TURNS");
 	struct machine m = {.list = NULL};
 

@@ -65,7 +65,10 @@ static void judge(struct machine_place *place, const struct rule *rule, const st
 	}
 	if (!is_link && !is_kept && s->st_mode & rule->forbidden)
 		place_blame(place, "others may write to it (mode %04o)", place->mode);
-	if (!is_link && (s->st_mode & rule->needed) != rule->needed)
+	if (!is_link && rule->kind == FILE_OF_OURS && (s->st_mode & rule->needed) != rule->needed)
+		place_blame(place, "not everybody may read it (mode %04o), right is: chmod a+r",
+			place->mode);
+	else if (!is_link && (s->st_mode & rule->needed) != rule->needed)
 		place_blame(place, "its mode is %04o and not %04o", place->mode, rule->needed);
 }
 

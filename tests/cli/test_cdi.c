@@ -174,6 +174,31 @@ static void a_library_that_nothing_loads_is_refused(void **state)
 	assert_says(said->err, "ld.so.preload does not name the library; right is: echo /");
 }
 
+/* Nobody but root would have limits: the dynamic linker goes past a list and a library that it may not read. */
+static void what_not_everybody_may_read_is_refused(void **state)
+{
+	static const char *const cases[][3] = {
+		{"lib/ld.so.preload", "0640", "chmod a+r /"},
+		{"lib/libvgpu.so", "0750", "chmod a+r /"},
+		{"m/share", "0600", "chmod a+r /"},
+		{"m", "0750", "chmod a+rx /"},
+		{"m", "0711", "chmod a+rx /"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct said *said =
+			tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m && " LIBRARY SHARE(
+					 "m", "") "chmod %s %s && \"$VGPU\" cdi m",
+				cases[i][1], cases[i][0]);
+
+		assert_int_equal(said->status, 1);
+		assert_string_equal(said->out, "");
+		assert_says(said->err, cases[i][0]);
+		assert_says(said->err, "has the mode");
+		assert_says(said->err, cases[i][2]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_container_gets_no_folder_from_which_another_is_mounted),
 		cmocka_unit_test(what_runtimes_take_for_no_name_is_refused),
 		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
+		cmocka_unit_test(what_not_everybody_may_read_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

@@ -271,6 +271,22 @@ static void what_is_not_there_is_a_failure(void **state)
 	assert_int_equal(tool_run("\"$VGPU\" doctor --sim")->status, 2);
 }
 
+static void a_library_before_ours_is_told(void **state)
+{
+	const struct said *said =
+		tool_run("export CUDA_DEVICE_MEMORY_LIMIT=1g; ours=\"$VGPU_LIBDIR/libvgpu.so\"; "
+			 "for list in \"libc.so.6 $ours\" \"libm.so.6:$ours\" \"$ours:libc.so.6\" "
+			 "\"libm.so.6:/lib/../lib64/libc.so.6:$ours\"; do "
+			 "LD_PRELOAD=\"$list\" sh -c '\"$VGPU\" doctor $$' 2>/dev/null | "
+			 "sed -n 's/.*is not first: /first: /p'; echo; done");
+
+	assert_string_equal(said->out, "first: LD_PRELOAD names libc.so.6 before it, so driver "
+				       "functions go past it\n\n\n\n"
+				       "first: LD_PRELOAD names /lib/../lib64/libc.so.6 before it, "
+				       "so driver functions go past "
+				       "it\n\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +304,7 @@ int main(void)
 		cmocka_unit_test(options_that_are_not_understood_are_told),
 		cmocka_unit_test(a_share_that_is_broken_is_told_with_its_line),
 		cmocka_unit_test(a_process_without_the_library_is_bound_by_nothing),
+		cmocka_unit_test(a_library_before_ours_is_told),
 		cmocka_unit_test(what_is_not_there_is_a_failure),
 	};
 

@@ -59,6 +59,10 @@ static void what_is_believed_is_judged_with_what_is_above(void **state)
 		"chown $A /run/inst; d above; chown 0 /run/inst\n"
 		"chmod 0777 $V; d program; chmod 0755 $V\n"
 		"chmod 0666 /run/inst/lib/vgpu/ld.so.preload; d list; "
+		"chmod 0640 /run/inst/lib/vgpu/ld.so.preload; d 'closed list'; "
+		"grep -A 1 'ld.so.preload ' /tmp/said; "
+		"chmod 0700 /run/inst/lib/vgpu/libvgpu.so; d 'closed library'; "
+		"chmod 0755 /run/inst/lib/vgpu/libvgpu.so; "
 		"rm /run/inst/lib/vgpu/ld.so.preload; d 'no list'\n"
 		"mv /run/inst/lib/vgpu/libvgpu.so /run/l; d 'no library'; "
 		"mv /run/l /run/inst/lib/vgpu/libvgpu.so\n"
@@ -72,21 +76,27 @@ static void what_is_believed_is_judged_with_what_is_above(void **state)
 	if (said->status == 77)
 		skip();
 	assert_string_equal(said->err, "");
-	assert_string_equal(said->out, "clean 0 Nothing is wrong\n"
-				       "folder 1 1 wrong\n"
-				       "/run/inst/lib/vgpu  root 0777  above what is believed\n"
-				       "    others may write to it (mode 0777)\n"
-				       "above 1 1 wrong\n"
-				       "program 1 1 wrong\n"
-				       "list 1 1 wrong\n"
-				       "no list 0 Nothing is wrong\n"
-				       "no library 1 1 wrong\n"
-				       "/tmp 1 1 wrong\n"
-				       "/dev/shm 1 1 wrong\n"
-				       "/run 1 1 wrong\n"
-				       "turns 1 1 wrong\n"
-				       "link 1 2 wrong\n"
-				       "clean 0 Nothing is wrong\n");
+	assert_string_equal(said->out,
+		"clean 0 Nothing is wrong\n"
+		"folder 1 1 wrong\n"
+		"/run/inst/lib/vgpu  root 0777  above what is believed\n"
+		"    others may write to it (mode 0777)\n"
+		"above 1 1 wrong\n"
+		"program 1 1 wrong\n"
+		"list 1 1 wrong\n"
+		"closed list 1 1 wrong\n"
+		"/run/inst/lib/vgpu/ld.so.preload  root 0640  what preloads the library in "
+		"containers\n"
+		"    not everybody may read it (mode 0640), right is: chmod a+r\n"
+		"closed library 1 2 wrong\n"
+		"no list 0 Nothing is wrong\n"
+		"no library 1 1 wrong\n"
+		"/tmp 1 1 wrong\n"
+		"/dev/shm 1 1 wrong\n"
+		"/run 1 1 wrong\n"
+		"turns 1 1 wrong\n"
+		"link 1 2 wrong\n"
+		"clean 0 Nothing is wrong\n");
 }
 
 static void the_folder_of_the_operators_share_is_judged(void **state)
@@ -95,12 +105,13 @@ static void the_folder_of_the_operators_share_is_judged(void **state)
 		"mkdir -p /run/etc/vgpu; cp /etc/passwd /etc/group /run/etc; "
 		"mount --bind /run/etc /etc\n"
 		"d clean; chmod 0777 /etc/vgpu; d open; chmod 0755 /etc/vgpu; chown $A /etc/vgpu; "
-		"d hers; umount /etc; " UNCLEAN);
+		"d hers; chown 0 /etc/vgpu; : >/etc/vgpu/share; d share; "
+		"chmod 0640 /etc/vgpu/share; d closed; umount /etc; " UNCLEAN);
 
 	if (said->status == 77)
 		skip();
-	assert_string_equal(
-		said->out, "clean 0 Nothing is wrong\nopen 1 1 wrong\nhers 1 1 wrong\n");
+	assert_string_equal(said->out, "clean 0 Nothing is wrong\nopen 1 1 wrong\nhers 1 1 wrong\n"
+				       "share 0 Nothing is wrong\nclosed 1 1 wrong\n");
 }
 
 static void all_files_of_a_slice_are_judged(void **state)

@@ -263,6 +263,15 @@ def holds_whatever_is_preloaded(place, line):
     check(len(re.findall(r"took 13 x 256 MiB|^2 count=13$", said, re.M)) == count, f"the quota holds in all of {count}", said)
 
 
+def binds_every_user(place, line):
+    """Also where root has a umask of 077, under which the page's commands were run."""
+    os.chmod(place.folder + "/lower/tmp", 0o1777)
+    os.chmod(place.sim, 0o777)
+    os.chmod(place.sim + "/machine", 0o666)
+    said = Container(place, line.replace("docker run ", "docker run --user 1000 "), "tenant --blocks 40").end()
+    check("took 13 x 256 MiB" in said, "the quota binds who is not root", said)
+
+
 def shows_the_demo(place):
     shutil.copy(DEMO, place.sim)
     said = Container(place, "docker run IMAGE", f"/bin/sh /sim/demo.sh {place.build}; echo ended $?").end()
@@ -309,8 +318,10 @@ def main():
 
     try:
         sections = page.sections()
+        umask = os.umask(0o077)
         for text in (text for section in sections for text in section.preparations):
             place.prepare(text)
+        os.umask(umask)
         plain = sections[0].lines[0]
         bound = next(section.lines[0] for section in sections if "cannot lift" in section.title)
         of_page("runc", lambda line: True, Container)
@@ -319,6 +330,7 @@ def main():
         for user in (1000, 0) if len(sys.argv) > 2 else ():
             attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
         attempt("whatever is preloaded before the library", holds_whatever_is_preloaded, bound)
+        attempt("every user of a container", binds_every_user, bound)
         attempt("the demo in a container", shows_the_demo)
         attempt("slices inside a container", runs_slices_inside, plain)
         read_only = [line for section in sections for line in section.lines if "--read-only" in line][0]

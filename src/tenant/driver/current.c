@@ -4,6 +4,9 @@
 
 #include "tenant/driver/attach.h"
 
+__thread unsigned current_stays_calls;
+__thread uint64_t current_calls;
+
 bool current_enter(CUcontext context)
 {
 	CUcontext current = NULL;

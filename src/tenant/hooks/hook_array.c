@@ -14,31 +14,32 @@ static CUresult keep(CUresult r, CUarray made, struct array_plan *plan)
 {
 	if (r != CUDA_SUCCESS || arrays_keep(made, false, plan))
 		return r;
-	cuda.cuArrayDestroy(made);
+	charge_let_go(&plan->charge, cuda.cuArrayDestroy(made));
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* An array by a description of this type: what it has beside a width, a height and a format is said behind. */
-#define CREATE(symbol, type, ...)                                              \
-	HOOK_BODY(symbol, CUarray *, array, const type *, d)                   \
-	{                                                                      \
-		_cleanup_array_plan_ struct array_plan plan = {.life = 0};     \
-		CUarray made = NULL;                                           \
-		CUresult r;                                                    \
-                                                                               \
-		if (!array || !d)                                              \
-			return cuda.symbol(array, d);                          \
-		HOOK_COPY(d);                                                  \
-		r = arrays_begin(&(CUDA_ARRAY3D_DESCRIPTOR){.Width = d->Width, \
-					 .Height = d->Height,                  \
-					 .Format = d->Format,                  \
-					 .NumChannels = d->NumChannels,        \
-					 __VA_ARGS__},                         \
-			0, &plan);                                             \
-		if (r == CUDA_SUCCESS)                                         \
-			r = cuda.symbol(&made, d);                             \
-		r = keep(r, made, &plan);                                      \
-		return HOOK_GIVE(r, array, made);                              \
+#define CREATE(symbol, type, ...)                                                      \
+	HOOK_BODY(symbol, CUarray *, array, const type *, d)                           \
+	{                                                                              \
+		_cleanup_array_plan_ struct array_plan plan = {.charge = CHARGE_NULL}; \
+		CUarray made = NULL;                                                   \
+		CUresult r;                                                            \
+		CURRENT_STAYS();                                                       \
+                                                                                       \
+		if (!array || !d)                                                      \
+			return cuda.symbol(array, d);                                  \
+		HOOK_COPY(d);                                                          \
+		r = arrays_begin(&(CUDA_ARRAY3D_DESCRIPTOR){.Width = d->Width,         \
+					 .Height = d->Height,                          \
+					 .Format = d->Format,                          \
+					 .NumChannels = d->NumChannels,                \
+					 __VA_ARGS__},                                 \
+			0, &plan);                                                     \
+		if (r == CUDA_SUCCESS)                                                 \
+			r = cuda.symbol(&made, d);                                     \
+		r = keep(r, made, &plan);                                              \
+		return HOOK_GIVE(r, array, made);                                      \
 	}
 
 CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR)
@@ -49,9 +50,10 @@ CREATE(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, .Depth = d->Depth, .Flags = 
 HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D_DESCRIPTOR *,
 	descriptor, unsigned int, level_count)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
+	_cleanup_array_plan_ struct array_plan plan = {.charge = CHARGE_NULL};
 	CUmipmappedArray made = NULL;
 	CUresult r;
+	CURRENT_STAYS();
 
 	if (!mipmap || !descriptor)
 		return cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
@@ -61,7 +63,7 @@ HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMipmappedArrayCreate(&made, descriptor, level_count);
 	if (r == CUDA_SUCCESS && !arrays_keep(made, true, &plan)) {
-		cuda.cuMipmappedArrayDestroy(made);
+		charge_let_go(&plan.charge, cuda.cuMipmappedArrayDestroy(made));
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return HOOK_GIVE(r, mipmap, made);

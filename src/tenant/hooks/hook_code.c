@@ -54,6 +54,7 @@ static CUresult open_image(const void *data, const char *path, struct image_sour
 		struct code_load load;                                   \
 		type made = NULL, *to = handle ? &made : NULL;           \
 		CUresult r = open_image(bytes, path, &source);           \
+		CURRENT_STAYS();                                         \
                                                                          \
 		if (r != CUDA_SUCCESS)                                   \
 			return r;                                        \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: the beginning, and contexts. */
 #include "tenant/driver/capture.h"
+#include "tenant/driver/current.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 
@@ -75,6 +76,9 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 		CUcontext made = NULL;                                                          \
 		CUresult r;                                                                     \
                                                                                                 \
+		if (!current_may_change())                                                      \
+			return CUDA_ERROR_NOT_PERMITTED;                                        \
+		CURRENT_SCOPE();                                                                \
 		if (!context) /* the driver refuses it */                                       \
 			return real(context, __VA_ARGS__);                                      \
 		r = before_making(ordinal, &charge, &is_making);                                \
@@ -132,6 +136,27 @@ static bool is_current(CUcontext context)
 	       current == context;
 }
 
+/* A context that is to end, as it was before the driver was asked. */
+struct leaving {
+	CUcontext context;
+	uint64_t since;
+	bool was_current;
+};
+
+static struct leaving leaving(CUcontext context)
+{
+	uint64_t since = current_since();
+
+	return (struct leaving){
+		.context = context, .since = since, .was_current = is_current(context)};
+}
+
+/* Whether the call itself, and nothing that came in between, has made it leave. */
+static bool has_left(const struct leaving *l)
+{
+	return l->was_current && !is_current(l->context) && current_is_by_this_call(l->since);
+}
+
 /*
  * What the context had is given back. The answer may be of a kernel that failed before, and the context gone all the
  * same: then it is not current any longer. Of one that was not current nothing tells, and it stays charged.
@@ -139,37 +164,62 @@ static bool is_current(CUcontext context)
 HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
 	struct context_end end;
-	bool was_current;
+	struct leaving before;
 	CUresult r;
 	CHARGE_SCOPE();
 
+	if (!current_may_change())
+		return CUDA_ERROR_NOT_PERMITTED;
+	CURRENT_SCOPE();
+	CURRENT_STAYS();
 	if (state_enter() != STATE_OPEN)
 		return real(context);
 	r = contexts_destroy_begin(context, &end);
 	if (r != CUDA_SUCCESS)
 		return r;
-	was_current = is_current(context);
+	before = leaving(context);
 	r = real(context);
-	contexts_destroy_end(&end, r == CUDA_SUCCESS || (was_current && !is_current(context)));
+	contexts_destroy_end(&end, r == CUDA_SUCCESS || has_left(&before));
 	return r;
 }
 
 /* A context can be detached only while it is current, and where it has ended it is not any longer. */
 HOOK_BODY(cuCtxDetach, CUcontext, context)
 {
-	CUcontext current = NULL;
 	struct context_end end;
+	struct leaving before;
 	CUresult r;
 	CHARGE_SCOPE();
 
+	if (!current_may_change())
+		return CUDA_ERROR_NOT_PERMITTED;
+	CURRENT_SCOPE();
+	CURRENT_STAYS();
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuCtxDetach(context);
 	r = contexts_destroy_begin(context, &end);
 	if (r != CUDA_SUCCESS)
 		return r;
+	before = leaving(context);
 	r = cuda.cuCtxDetach(context);
-	contexts_destroy_end(&end, r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
-					   cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
-					   current != context);
+	contexts_destroy_end(&end, r == CUDA_SUCCESS && has_left(&before));
 	return r;
 }
+
+/* A call of this thread in the middle of which this comes would charge the wrong context (driver/current.h). */
+#define CHANGE(call)                                     \
+	{                                                \
+		if (!current_may_change())               \
+			return CUDA_ERROR_NOT_PERMITTED; \
+		CURRENT_SCOPE();                         \
+		return call;                             \
+	}
+
+HOOK_BODY(cuCtxSetCurrent, CUcontext, context)
+CHANGE(cuda.cuCtxSetCurrent(context))
+
+HOOK_FORMS(cuCtxPushCurrent, _v2, CUcontext, context)
+CHANGE(real(context))
+
+HOOK_FORMS(cuCtxPopCurrent, _v2, CUcontext *, context)
+CHANGE(real(context))

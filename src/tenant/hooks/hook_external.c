@@ -25,14 +25,20 @@ static bool keep(
 	CUexternalMemory memory, struct charge *charge, const struct reconcile_figure *before)
 {
 	struct device *device = charge->device;
+	uint64_t life;
 	unsigned flags;
 	int64_t bytes;
 
 	if (!device)
 		return true;
+	life = contexts_life_current();
+	if (!current_is_same(charge->current)) {
+		log_warn("another context was made current within an import, so it is refused");
+		return false;
+	}
 	flags = reconcile_is_shown(device, charge, before) ? HOLDING_OPEN_FOREIGN : 0;
-	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
-		    holding_of(charge, contexts_life_current(), flags), charge->since) < 0) {
+	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory, holding_of(charge, life, flags),
+		    charge->since) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}
@@ -51,6 +57,7 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	struct reconcile_figure before = {.is_told = false};
 	CUexternalMemory made = NULL;
 	CUresult r = CUDA_SUCCESS;
+	CURRENT_STAYS();
 
 	if (!memory || !description)
 		return cuda.cuImportExternalMemory(memory, description);
@@ -63,7 +70,7 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuImportExternalMemory(&made, description);
 	if (r == CUDA_SUCCESS && !keep(made, &charge, &before)) {
-		cuda.cuDestroyExternalMemory(made);
+		charge_let_go(&charge, cuda.cuDestroyExternalMemory(made));
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return HOOK_GIVE(r, memory, made);

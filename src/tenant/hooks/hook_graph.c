@@ -37,6 +37,7 @@ struct making {
 	bool is_made;	     /* until the end: an executable graph is being made (graphs.h) */
 	CUfunction function; /* of a single kernel, or NULL */
 	uint32_t generation;
+	uint64_t current; /* current_since(), with function */
 };
 
 #define MAKING(is_it_change)                                                             \
@@ -137,6 +138,7 @@ static CUresult making_begin_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, st
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
+	m->current = current_since();
 	m->generation = code_generation();
 	m->function = graph_survey_function(params);
 	r = graph_survey_kernel(params, &m->survey);
@@ -152,8 +154,8 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 	charge_undo(&p->heap);
 	/* Undoing the call would not give the memory back: nodes stay with the context. */
 	guard_end(&p->guard);
-	runtime_heap_end(p->heap_bytes, guard_grown_bytes(&p->guard));
-	if (r == CUDA_SUCCESS && m->function)
+	runtime_heap_end(p->heap_bytes, guard_grown_bytes(&p->guard), p->guard.current);
+	if (r == CUDA_SUCCESS && m->function && current_is_same(m->current))
 		code_note_launched(m->function, m->generation);
 }
 

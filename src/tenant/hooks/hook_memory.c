@@ -22,6 +22,7 @@
 		uint64_t expected = pointer ? (asked) : 0;                                    \
 		type made;                                                                    \
 		CUresult r;                                                                   \
+		CURRENT_STAYS();                                                              \
                                                                                               \
 		if (expected == 0)                                                            \
 			return cuda.symbol(pointer, HOOK_NAMES(__VA_ARGS__));                 \
@@ -47,6 +48,7 @@ ALLOCATE(cuMemAlloc, CHARGE_PLAIN, bytes, KEPT, r, CUdeviceptr_v1, unsigned int,
 		size step = (size)allocations_pitched_bytes(width, 1);                             \
 		type made;                                                                         \
 		CUresult r;                                                                        \
+		CURRENT_STAYS();                                                                   \
                                                                                                    \
 		if (!pointer || !pitch || expected == 0)                                           \
 			return cuda.symbol(pointer, pitch, width, height, element);                \

@@ -45,6 +45,7 @@ HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, hand
 	struct opening opening;
 	CUdeviceptr made = 0;
 	CUresult r;
+	CURRENT_STAYS();
 
 	HOOK_NEEDS_BOOKS(!pointer, real(pointer, handle, flags));
 	opened_begin(&handle, &opening);

@@ -228,6 +228,7 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
+	CURRENT_STAYS();
 
 	if (limit != CU_LIMIT_STACK_SIZE)
 		return runtime_set_limit(limit, value);

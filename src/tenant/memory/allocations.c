@@ -22,16 +22,15 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 }
 
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
-static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, unsigned flags,
-	bool *ret_is_charged)
+static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, uint64_t life,
+	unsigned flags, bool *ret_is_charged)
 {
 	struct holding holding;
 
 	*ret_is_charged = true;
 	if (is_in_one_chunk(pointer, bytes))
 		flags |= HOLDING_IN_CHUNK;
-	if (holding_put_charge(HOLDING_POINTERS, pointer, charge, contexts_life_current(), flags) <
-		0)
+	if (holding_put_charge(HOLDING_POINTERS, pointer, charge, life, flags) < 0)
 		return -1;
 	FAULT("plain: pointer entered");
 	if (!(flags & HOLDING_IN_CHUNK) ||
@@ -44,24 +43,31 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 
 static CUresult keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge, unsigned flags)
 {
+	uint64_t life;
 	bool is_charged;
 
 	if (!charge->device)
 		return CUDA_SUCCESS;
 	FAULT("plain: the driver gave");
+	life = contexts_life_current();
+	if (!current_is_same(charge->current)) {
+		log_warn("another context was made current within an allocation, so it is refused");
+		charge_let_go(charge, cuda.cuMemFree_v2(pointer));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (charge->kind == CHARGE_MANAGED) {
 		if (!everywhere_charge(charge)) {
-			cuda.cuMemFree_v2(pointer);
+			charge_let_go(charge, cuda.cuMemFree_v2(pointer));
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 		flags |= HOLDING_EVERYWHERE;
 	}
-	if (enter(pointer, bytes, charge, flags, &is_charged) < 0) {
+	if (enter(pointer, bytes, charge, life, flags, &is_charged) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
-		cuda.cuMemFree_v2(pointer);
 		if (flags & HOLDING_EVERYWHERE)
 			everywhere_give_back(
 				charge->device, (uint64_t)charge->units * REGION_UNIT_BYTES);
+		charge_let_go(charge, cuda.cuMemFree_v2(pointer));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	FAULT("plain: entered");
@@ -94,18 +100,20 @@ CUresult allocations_keep_pitched(
 	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
 {
 	struct device *device = charge->device;
-	uint64_t since = charge->since, unnamed = charge->unnamed;
+	uint64_t since = charge->since, unnamed = charge->unnamed, current = charge->current;
 	CUresult r;
 
 	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
 		charge_undo(charge);
 		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, charge);
 		if (r != CUDA_SUCCESS) {
-			cuda.cuMemFree_v2(pointer);
+			if (cuda.cuMemFree_v2(pointer) != CUDA_SUCCESS)
+				charge_anyway(device, allocations_worst_bytes(taken), CHARGE_PLAIN);
 			return r;
 		}
 		charge->since = since;
 		charge->unnamed = unnamed;
+		charge->current = current;
 	}
 	return allocations_keep(pointer, taken, charge);
 }

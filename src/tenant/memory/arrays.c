@@ -22,12 +22,15 @@
 /* An array whose memory is mapped into it later: nothing to reserve, but to be known. */
 static CUresult begin_deferred(struct array_plan *plan)
 {
+	uint64_t current = current_since();
 	struct device *device;
 	CUresult r = state_current_device(&device);
 
 	if (r == CUDA_SUCCESS)
-		plan->charge = (struct charge){
-			.device = device, .kind = CHARGE_ARRAY, .since = charge_since()};
+		plan->charge = (struct charge){.device = device,
+			.kind = CHARGE_ARRAY,
+			.since = charge_since(),
+			.current = current};
 	return r;
 }
 
@@ -39,7 +42,6 @@ CUresult arrays_begin(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level_
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	ret_plan->life = contexts_life_current();
 	if (state_enter() == STATE_OPEN && array_size_is_deferred(descriptor))
 		return begin_deferred(ret_plan);
 	if (state_enter() == STATE_OPEN)
@@ -113,13 +115,22 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 {
 	struct charge *charge = &plan->charge;
 	struct device *device = charge->device;
-	struct holding holding = holding_of(charge, plan->life, 0);
-	uint64_t free_bytes;
+	uint64_t free_bytes = UINT64_MAX, life;
+	struct holding holding;
 	bool has_taken;
 
 	if (!device)
 		return true;
 	FAULT("array: the driver gave");
+	life = contexts_life_current();
+	if (plan->is_shared)
+		free_bytes = guard_free_bytes();
+	if (!current_is_same(charge->current)) {
+		log_warn("another context was made current while an array was made, so it is "
+			 "refused");
+		return false;
+	}
+	holding = holding_of(charge, life, 0);
 	if (plan->is_shared) {
 		holding.units = 0;
 		holding.flags = HOLDING_SHELVED;
@@ -136,9 +147,8 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 		charge_take(charge);
 		return true;
 	}
-	free_bytes = guard_free_bytes();
 	has_taken = free_bytes != plan->free_bytes || free_bytes == UINT64_MAX;
-	change_shelf(plan->life, device, 1, has_taken);
+	change_shelf(life, device, 1, has_taken);
 	if (has_taken)
 		charge_take(charge);
 	else if (is_alone(plan) || reconcile_look_for_more(device))

@@ -24,7 +24,6 @@
 /* An array that is being made. */
 struct array_plan {
 	struct charge charge; /* no device: nothing is to be kept */
-	uint64_t life;	      /* of its context */
 	uint64_t free_bytes;  /* before the call */
 	uint64_t traffic;     /* and charge_traffic() */
 	bool is_shared;	      /* may share a chunk */
@@ -37,7 +36,10 @@ struct array_plan {
 CUresult arrays_begin(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level_count,
 	struct array_plan *ret_plan) MUST_CHECK;
 
-/* Keeps the charge for what was made; false without memory of our own: then it must go again. */
+/*
+ * Keeps the charge for what was made. False without memory of our own, or where another context was made current meanwhile: then it
+ * must go again.
+ */
 bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan) MUST_CHECK;
 
 /* Gives the reservation back, if it was not kept. */

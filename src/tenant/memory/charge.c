@@ -253,7 +253,7 @@ static CUresult refuse(struct device *d, uint64_t bytes)
 CUresult charge_reserve(
 	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
 {
-	uint64_t units = ledger_units(bytes), since = charge_since();
+	uint64_t units = ledger_units(bytes), since = charge_since(), current = current_since();
 	int saved_errno = errno;
 	bool has_room;
 
@@ -277,12 +277,14 @@ CUresult charge_reserve(
 		.is_under_way = true,
 		.unsettled = (uint32_t)units,
 		.since = since,
-		.unnamed = charge_unnamed_since(device)};
+		.unnamed = charge_unnamed_since(device),
+		.current = current};
 	return CUDA_SUCCESS;
 }
 
 CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
 {
+	uint64_t current = current_since();
 	enum state_mode mode = state_enter();
 	struct device *device;
 	CUdevice ordinal;
@@ -296,7 +298,11 @@ CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct ch
 		return r == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : r;
 	}
 	r = state_current_device(&device);
-	return r == CUDA_SUCCESS ? charge_reserve(device, bytes, kind, ret_charge) : r;
+	if (r == CUDA_SUCCESS)
+		r = charge_reserve(device, bytes, kind, ret_charge);
+	if (r == CUDA_SUCCESS)
+		ret_charge->current = current;
+	return r;
 }
 
 void charge_put_right(struct device *device)
@@ -376,6 +382,14 @@ void charge_show(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
 	ledger_note(state.region.file, state.slot, device->entry, CHARGE_SHARED, -(int64_t)bytes);
 	ledger_note(state.region.file, state.slot, device->entry, kind, (int64_t)bytes);
+}
+
+void charge_let_go(struct charge *charge, CUresult r)
+{
+	if (r == CUDA_SUCCESS)
+		return;
+	log_warn("memory stays counted until the process ends");
+	charge_take(charge);
 }
 
 void charge_undo(struct charge *charge)

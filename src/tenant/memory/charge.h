@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/bits.h"
+#include "tenant/driver/current.h"
 #include "tenant/slice/state.h"
 
 struct charge {
@@ -26,6 +27,8 @@ struct charge {
 	uint32_t unsettled; /* units: what it counts for there (charge_unsettled_bytes()) */
 	uint64_t since;	    /* charge_since() when it was reserved */
 	uint64_t unnamed;   /* and charge_unnamed_since() */
+	uint64_t current;   /* and current_since(), before its device was asked for */
+	uint64_t life;	    /* of a context's local memory: its life (local.c) */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 
@@ -219,6 +222,12 @@ uint64_t charge_take(struct charge *charge);
  * nothing, device and kind are used alone.
  */
 void charge_commit(struct charge *charge, int64_t bytes);
+
+/*
+ * Where the driver refuses to let go again what it made, and what is kept by no entry: it stays charged until the process
+ * ends.
+ */
+void charge_let_go(struct charge *charge, CUresult r);
 
 /* Gives the charge back, if it was not taken. */
 void charge_undo(struct charge *charge);

@@ -49,7 +49,7 @@ CUresult code_check(const struct image *image)
 
 CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 {
-	uint64_t bound = CODE_STEP_BYTES, runtime = 0;
+	uint64_t bound = CODE_STEP_BYTES, runtime = 0, current = current_since();
 	struct device *device;
 	CUresult r = code_check(image);
 
@@ -64,9 +64,11 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
 	r = guard_begin_current(bound, &ret_load->guard);
+	ret_load->guard.current = current;
 	ret_load->guard.is_open_ended = !image->is_known;
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)
 		r = managed_data_begin(image->managed_bytes, &ret_load->managed);
+	ret_load->managed.current = current;
 	if (r != CUDA_SUCCESS)
 		guard_cancel(&ret_load->guard);
 	return r;
@@ -90,7 +92,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 		return true;
 	has_room = guard_end(guard) && load->is_kept && is_measured(image, load);
 	FAULT("code: loaded");
-	runtime_loaded(image, owner, guard_known_bytes(guard));
+	runtime_loaded(image, owner, guard->life, guard_known_bytes(guard));
 	return has_room;
 }
 
@@ -196,6 +198,7 @@ static CUresult find_used(const void *handle, CUlibrary library, struct code_use
 
 static CUresult use_begin(const void *handle, CUlibrary library, struct code_use *ret_use)
 {
+	uint64_t current = current_since();
 	CUresult r;
 
 	*ret_use = (struct code_use){.key = 0};
@@ -207,6 +210,7 @@ static CUresult use_begin(const void *handle, CUlibrary library, struct code_use
 		ret_use->generation = atomic_load(&generation);
 		ret_use->image = image_of(ret_use->library);
 		r = code_load_begin(&ret_use->image, &ret_use->load);
+		ret_use->load.guard.current = ret_use->load.managed.current = current;
 		/* Its data is there. */
 		if (is_used_here(ret_use->library))
 			ret_use->load.guard.is_open_ended = false;
@@ -328,7 +332,8 @@ static bool enter_stream(CUstream stream)
 }
 
 /* In the context of the stream. */
-static CUresult launch_begin(CUfunction function, CUstream stream, struct code_launch *l)
+static CUresult launch_begin(
+	CUfunction function, CUstream stream, uint64_t current, struct code_launch *l)
 {
 	enum state_mode mode = state_enter();
 	CUresult r = CUDA_SUCCESS;
@@ -353,19 +358,21 @@ static CUresult launch_begin(CUfunction function, CUstream stream, struct code_l
 		r = runtime_heap_begin(&l->heap_bytes);
 	if (r == CUDA_SUCCESS)
 		r = guard_begin_current(load_bytes(function) + l->heap_bytes, &l->guard);
+	l->guard.current = current;
 	if (r == CUDA_SUCCESS && !l->capture.is_captured)
 		r = local_begin(local_frame_bytes(function), &l->local);
 	if (r != CUDA_SUCCESS) {
 		guard_cancel(&l->guard);
-		runtime_heap_end(l->heap_bytes, 0);
+		runtime_heap_end(l->heap_bytes, 0, current);
 	}
 	return r;
 }
 
 CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
 {
+	uint64_t current = current_since();
 	bool is_entered = enter_stream(stream);
-	CUresult r = launch_begin(function, stream, ret_launch);
+	CUresult r = launch_begin(function, stream, current, ret_launch);
 
 	if (r != CUDA_SUCCESS)
 		capture_leave(&ret_launch->capture);
@@ -384,8 +391,9 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 		runtime_heap_look();
 		guard_end(&launch->guard);
 	}
-	runtime_heap_end(launch->heap_bytes, guard_grown_bytes(&launch->guard));
-	if (r == CUDA_SUCCESS && launch->capture.has_run)
+	runtime_heap_end(
+		launch->heap_bytes, guard_grown_bytes(&launch->guard), launch->guard.current);
+	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
 		mark((uintptr_t)launch->function, launch->generation);
 	current_leave(is_entered);
 }

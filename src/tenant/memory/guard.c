@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls by which the driver may take device memory that nobody names. */
+#define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/guard.h"
 
 #include "base/fault.h"
+#include "base/log.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/slice/parts.h"
 
 /* Our own question is no part of what the program captures, and must not end its capture. */
 uint64_t guard_free_bytes(void)
@@ -24,6 +27,7 @@ uint64_t guard_free_bytes(void)
 CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
 {
 	struct charge charge = {.device = device, .kind = CHARGE_UNATTRIBUTED};
+	uint64_t current = current_since();
 	CUresult r = CUDA_SUCCESS;
 
 	if (bound_bytes)
@@ -33,6 +37,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 			.traffic = charge_traffic(),
 			.changes = ledger_changes(state.region.file, device->entry),
 			.found_bytes = reconcile_found_bytes(device),
+			.current = current,
 			.free_bytes = guard_free_bytes(),
 			.is_armed = true};
 	if (r == CUDA_SUCCESS)
@@ -42,6 +47,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 
 CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard)
 {
+	uint64_t current = current_since();
 	struct device *device;
 	CUresult r;
 
@@ -52,7 +58,10 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard)
 		/* Without a context the driver says so itself. */
 		if (r != CUDA_SUCCESS)
 			return r == CUDA_ERROR_OUT_OF_MEMORY ? r : CUDA_SUCCESS;
-		return guard_begin(device, bound_bytes, ret_guard);
+		r = guard_begin(device, bound_bytes, ret_guard);
+		if (r == CUDA_SUCCESS)
+			ret_guard->current = current;
+		return r;
 	case STATE_CLOSED:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	default:
@@ -68,15 +77,35 @@ static bool is_quiet(const struct guard *guard)
 	       guard->changes == ledger_changes(state.region.file, guard->charge.device->entry);
 }
 
+/* What a call has taken in a context that nobody knows. */
+static void compare_all(void)
+{
+	struct device *device;
+	int count = 0;
+
+	if (!cuda.cuDeviceGetCount || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		count = 0;
+	for (int i = 0; i < count && i < STATE_ORDINALS - 1; i++)
+		if (state_meet_device(i, &device) == 0)
+			parts_compare(device, PARTS_REFUSAL);
+}
+
 bool guard_end(struct guard *guard)
 {
 	struct device *d = guard->charge.device;
 	uint64_t before = guard->free_bytes, after;
+	bool is_same;
 
 	if (!guard->is_armed)
 		return true;
 	FAULT("guard: the driver was called");
 	after = guard_free_bytes();
+	guard->life = contexts_life_current();
+	is_same = current_is_same(guard->current);
+	if (!is_same) {
+		after = UINT64_MAX;
+		guard->life = 0;
+	}
 	guard->taken_bytes = before == UINT64_MAX || after == UINT64_MAX
 				     ? (int64_t)guard->charge.units * REGION_UNIT_BYTES
 				     : (int64_t)(before - after);
@@ -86,13 +115,19 @@ bool guard_end(struct guard *guard)
 	else
 		guard->growth = reconcile_guarded(d, &guard->charge,
 			&(struct reconcile_call){.free_change_bytes = guard->taken_bytes,
-				.life = contexts_life_current(),
-				.is_quiet = is_quiet(guard),
+				.life = guard->life,
+				.is_quiet = is_same && is_quiet(guard),
 				.is_bounded = guard->is_bounded,
 				.is_open_ended = guard->is_open_ended,
 				.is_end = guard->is_end});
 	charge_unnamed_ends(d);
 	guard->is_armed = false;
+	if (!is_same) {
+		log_warn("another context was made current within a call");
+		guard->growth.is_certain = guard->growth.is_measured = false;
+		compare_all();
+		return false;
+	}
 	return !charge_is_above_quota(d) || reconcile_found_bytes(d) == guard->found_bytes;
 }
 

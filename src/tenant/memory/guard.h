@@ -24,11 +24,13 @@ struct guard {
 	uint64_t free_bytes;	   /* before the call; UINT64_MAX: unknown */
 	uint64_t traffic, changes; /* of this process and of the slice, before it */
 	uint64_t found_bytes;	   /* reconcile_found_bytes() before it */
-	bool is_bounded; /* set by who begins: no call takes far more than what is reserved */
+	uint64_t current; /* current_since() before anything of the current context was asked */
+	bool is_bounded;  /* set by who begins: no call takes far more than what is reserved */
 	bool is_open_ended; /* likewise: it may take anything, and is measured with nothing in the way */
 	bool is_end;	    /* likewise: the call gives back, and takes nothing */
 	int64_t taken_bytes;  /* after guard_end(): by how much the device's free memory fell */
 	struct growth growth; /* after guard_end(): what the call took */
+	uint64_t life;	      /* after guard_end(): of the context; 0: of one that is not known */
 	bool is_armed;
 };
 
@@ -47,7 +49,8 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
 /*
  * Charges what the call took, or gives back what it gave back. False where the slice is above its
  * quota now, and something was found in this process meanwhile that no call had reserved, so this one may have taken
- * it: what can be undone should be, between another guard_begin(device, 0) and guard_end().
+ * it: what can be undone should be, between another guard_begin(device, 0) and guard_end(). So it should where another context was made
+ * current meanwhile, as the call may have been another device's: false, and all devices are compared.
  */
 bool guard_end(struct guard *guard);
 

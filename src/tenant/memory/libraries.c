@@ -232,12 +232,14 @@ static bool was_used(CUlibrary library)
 /* What the unloading gives back of another device than the current context's is found by the next comparison. */
 static void begin_guard(struct device *device, struct guard *ret_guard)
 {
+	uint64_t since = current_since();
 	struct device *current;
 
 	ret_guard->is_armed = false;
 	if (state_current_device(&current) == CUDA_SUCCESS && current == device &&
 		guard_begin(device, 0, ret_guard) != CUDA_SUCCESS)
 		log_debug("what a library gives back is found later");
+	ret_guard->current = since;
 }
 
 /* While nobody else is at a library. */

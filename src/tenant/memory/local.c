@@ -114,8 +114,8 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 {
 	struct table_entry entry;
 	struct device *device;
-	uint64_t life, wanted, had;
-	CUresult r;
+	uint64_t current = current_since(), life, wanted, had;
+	CUresult r = CUDA_SUCCESS;
 
 	if (frame_bytes <= FIRST_STACK_BYTES || state_enter() == STATE_ASIDE ||
 		!find_current(&life, &device))
@@ -129,9 +129,10 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 	wanted = room_bytes(device, frame_bytes);
 	had = room_bytes(device, entry.a) + entry.b;
 	*ret_charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
-	if (wanted <= had)
-		return CUDA_SUCCESS;
-	r = charge_reserve(device, wanted - had, CHARGE_LOCAL, ret_charge);
+	if (wanted > had)
+		r = charge_reserve(device, wanted - had, CHARGE_LOCAL, ret_charge);
+	ret_charge->current = current;
+	ret_charge->life = life;
 	if (r != CUDA_SUCCESS)
 		local_end(ret_charge);
 	return r;
@@ -139,20 +140,33 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 
 /*
  * A charge with a device belongs to a call that was counted in. Where another thread has destroyed the context, its
- * room is gone with it.
+ * room is gone with it. Where another context was made current meanwhile, nobody knows what the call took in which.
  */
 void local_end(struct charge *charge)
 {
+	uint64_t since = charge->device ? charge->current : current_since();
+	uint64_t first, now, stack, life;
 	struct table_entry entry;
 	struct device *device;
-	uint64_t first, now, stack, life;
-	bool is_estimate, was_estimate;
+	bool is_estimate, was_estimate, is_told;
 
-	if (state_enter() != STATE_OPEN || !find_current(&life, &device)) {
+	if (state_enter() != STATE_OPEN) {
 		charge_undo(charge);
 		return;
 	}
 	LOCK_SCOPE(&book_lock);
+	is_told = find_current(&life, &device);
+	stack = stack_bytes();
+	if (!current_is_same(since)) {
+		is_told = charge->device;
+		device = charge->device;
+		life = charge->life;
+		stack = 0;
+	}
+	if (!is_told) {
+		charge_undo(charge);
+		return;
+	}
 	if (table_get(&contexts, life, &entry) != 0) {
 		charge_undo(charge);
 		return;
@@ -160,7 +174,6 @@ void local_end(struct charge *charge)
 	if (charge->device && entry.c > 0)
 		entry.c--;
 	first = room_bytes(device, entry.a);
-	stack = stack_bytes();
 	now = room_bytes(device, stack);
 	now = now > first ? now - first : 0;
 	was_estimate = entry.d;

@@ -32,6 +32,11 @@ bool managed_data_keep(const void *owner, struct charge *charge)
 
 	if (!charge->device)
 		return true;
+	if (!current_is_same(charge->current)) {
+		log_warn("another context was made current while an image was loaded, so it is "
+			 "refused");
+		return false;
+	}
 	if (!everywhere_charge(charge)) {
 		charge_undo(charge);
 		return false;

@@ -15,7 +15,7 @@ CUresult managed_data_begin(uint64_t bytes, struct charge *ret_charge) MUST_CHEC
 
 /*
  * Keeps the charge for the module or library, unless this context has been charged for it before.
- * False without memory of our own: then it must be unloaded again.
+ * False without memory of our own, or where another context was made current meanwhile: then it must be unloaded again.
  */
 bool managed_data_keep(const void *owner, struct charge *charge) MUST_CHECK;
 

@@ -17,6 +17,7 @@ void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
 	uint64_t key = ipc_key(handle, sizeof(*handle));
 
 	ret_opening->since = charge_since();
+	ret_opening->current = current_since();
 	ret_opening->is_shared = ipc_hold(key, true, &ret_opening->shared);
 }
 
@@ -144,6 +145,12 @@ CUresult opened_keep(CUdeviceptr pointer, const struct opening *opening)
 	uint64_t life = contexts_life_current();
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (!current_is_same(opening->current)) {
+		log_warn("another context was made current within an opening, so it is refused");
+		cuda.cuIpcCloseMemHandle(pointer);
+		opened_undo(opening);
+		return r;
+	}
 	switch (holding_refer(HOLDING_OPENED, pointer, life, &there)) {
 	case 0:
 		r = enter_again(pointer, opening, &there, &charge);

@@ -14,7 +14,8 @@
 struct opening {
 	bool is_shared; /* of this slice: held already */
 	unsigned shared;
-	uint64_t since; /* charge_since(), before the driver is asked */
+	uint64_t since;	  /* charge_since(), before the driver is asked */
+	uint64_t current; /* and current_since() */
 };
 
 /* Before the driver is asked: what this slice knows of the handle. */
@@ -25,6 +26,6 @@ void opened_undo(const struct opening *opening);
 
 /*
  * The driver opened it there. What another slice made is charged; CUDA_ERROR_OUT_OF_MEMORY: it does not
- * fit, and was closed again.
+ * fit, or another context was made current meanwhile, and was closed again.
  */
 CUresult opened_keep(CUdeviceptr pointer, const struct opening *opening);

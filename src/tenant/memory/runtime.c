@@ -51,10 +51,8 @@ static struct table_entry known(uint64_t life)
 }
 
 /* False without memory. */
-static bool note(uint64_t flags)
+static bool note(uint64_t life, uint64_t flags)
 {
-	uint64_t life = contexts_life_current();
-
 	if (!life)
 		return true;
 	TABLE_SCOPE place = table_enter(&contexts, life, true);
@@ -144,18 +142,18 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
 	/* What is known afterwards has its place before. */
 	if (image->is_known && !image->has_heap && !image->has_printf)
 		return CUDA_SUCCESS;
-	if (note(0))
+	if (note(contexts_life_current(), 0))
 		return CUDA_SUCCESS;
 	log_error("no memory for our own tables, so an image is refused");
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void runtime_loaded(const struct image *image, bool is_there, uint64_t grown_bytes)
+void runtime_loaded(const struct image *image, bool is_there, uint64_t life, uint64_t grown_bytes)
 {
 	uint64_t flags = 0;
 
 	if (is_there && (image->has_heap || image->has_printf))
-		learn(image, known(contexts_life_current()).a, grown_bytes);
+		learn(image, known(life).a, grown_bytes);
 	/* An image that the driver refused brought no runtime, and the next one may bring it. */
 	if (is_there && image->has_heap)
 		flags |= HAS_HEAP_RUNTIME;
@@ -163,7 +161,7 @@ void runtime_loaded(const struct image *image, bool is_there, uint64_t grown_byt
 		flags |= HAS_PRINTF_RUNTIME;
 	if (image->has_heap || !image->is_known)
 		flags |= HEAP_IS_EXPECTED;
-	if (flags && !note(flags))
+	if (flags && !note(life, flags))
 		state_on_failure("runtime", "a context is not known any more");
 }
 
@@ -213,20 +211,25 @@ static bool is_heap_there(void)
 	       cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, bytes) == CUDA_ERROR_INVALID_VALUE;
 }
 
-void runtime_heap_end(uint64_t bytes, int64_t grown_bytes)
+void runtime_heap_end(uint64_t bytes, int64_t grown_bytes, uint64_t since)
 {
+	bool is_there;
+	uint64_t life;
+
 	if (!bytes)
 		return;
+	is_there = grown_bytes >= (int64_t)bytes || is_heap_there();
+	life = contexts_life_current();
 	/* Where it cannot be noted, room is reserved for it again. */
-	if ((grown_bytes >= (int64_t)bytes || is_heap_there()) && !note(HAS_HEAP))
+	if (is_there && current_is_same(since) && !note(life, HAS_HEAP))
 		log_debug("no memory for our own tables");
 	atomic_fetch_sub(&heap_calls, 1);
 }
 
 void runtime_heap_look(void)
 {
+	uint64_t since = current_since(), life;
 	struct device *device;
-	uint64_t life;
 	bool is_there;
 
 	/* relaxed: a thread whose call brings a heap knows of its booking */
@@ -238,7 +241,7 @@ void runtime_heap_look(void)
 		return;
 	is_there = is_heap_there();
 	atomic_fetch_sub(&heap_calls, 1);
-	if (!is_there)
+	if (!is_there || !current_is_same(since))
 		return;
 	TABLE_SCOPE place = table_enter(&contexts, life, false);
 	if (!place.entry || !(place.entry->a & HEAP_IS_BOOKED))
@@ -255,6 +258,11 @@ void runtime_heap_keep(struct charge *charge)
 
 	if (!charge->device || !life)
 		return;
+	if (!current_is_same(charge->current)) {
+		log_warn("memory stays counted until the process ends");
+		charge_take(charge);
+		return;
+	}
 	TABLE_SCOPE place = table_enter(&contexts, life, true);
 	if (!place.entry || place.entry->a & HAS_HEAP)
 		return;
@@ -268,7 +276,7 @@ void runtime_heap_keep(struct charge *charge)
 /* What is booked for a heap that has not come follows its limit. */
 static CUresult set_heap_limit(size_t value)
 {
-	uint64_t life = contexts_life_current(), booked = known(life).b;
+	uint64_t since = current_since(), life = contexts_life_current(), booked = known(life).b;
 	uint64_t wanted = sum_u64(round_up_u64(value, STEP_BYTES), HEAP_EXTRA_BYTES);
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r = CUDA_SUCCESS;
@@ -277,6 +285,10 @@ static CUresult set_heap_limit(size_t value)
 		r = charge_reserve_current(wanted - booked, CHARGE_MODULE, &charge);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, value);
+	if (r == CUDA_SUCCESS && charge.device && !current_is_same(since)) {
+		log_warn("memory stays counted until the process ends");
+		charge_take(&charge);
+	}
 	if (r == CUDA_SUCCESS && charge.device) {
 		struct device *device = charge.device;
 		uint64_t more;

@@ -7,18 +7,21 @@
 #include "base/scratch.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/current.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
 
 static uint64_t free_bytes_of(const struct device *device)
 {
+	uint64_t since = current_since();
 	struct device *current;
 	size_t free = 0, total;
 
 	return state_current_device(&current) == CUDA_SUCCESS && current == device &&
 			       cuda.cuMemGetInfo_v2 &&
-			       cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS
+			       cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS &&
+			       current_is_same(since)
 		       ? free
 		       : 0;
 }

@@ -29,7 +29,7 @@
 struct source {
 	const char *path; /* NULL: not used */
 	bool is_in_force;
-	struct file_identity seen;
+	struct file_identity seen, told; /* as last read; and as last complained of */
 	_Atomic uint64_t changed_ns; /* the file's time, as last read whole */
 	struct share shares[2];	     /* one is read while the other is made */
 	unsigned current;
@@ -85,8 +85,13 @@ static int load(struct source *source)
 
 	if (r == 0)
 		r = file_read(source->path, source->text, sizeof(source->text), &length);
-	if (r < 0)
-		return complain(source, 0, strerror(-r));
+	/* That says nothing of the file: all descriptors may be in use for a moment. */
+	if (r < 0) {
+		if (!same_file(&id, &source->told))
+			(void)complain(source, 0, strerror(-r));
+		source->told = id;
+		return r;
+	}
 	if (share_parse(source->text, length, &source->shares[!source->current], &fault) < 0)
 		return complain(source, fault.line, fault.why);
 	LOCK_SCOPE_OWN(&quota.share_lock);
@@ -345,16 +350,17 @@ const char *quota_system_share(void)
 static bool reload_if_changed(struct source *source)
 {
 	struct file_identity id;
+	int r;
 
 	if (!source->path || file_identify_path(source->path, &id) != 0)
 		return false;
 	if (same_file(&id, &source->seen))
 		return false;
-	if (load(source) == 0)
-		return true;
-	/* Said once for this state of the file, and not looked at again until it changes. */
-	source->seen = id;
-	return false;
+	r = load(source);
+	/* What is broken is said once for this state of the file, and not looked at again until it changes. */
+	if (r == -EINVAL)
+		source->seen = id;
+	return r == 0;
 }
 
 uint64_t quota_share_ns(void)

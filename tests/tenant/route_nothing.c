@@ -23,7 +23,6 @@ typedef int any_fn(long, long, long, long, long, long, long, long, long, long, l
 #define CALL(symbol)
 #define HOOK(symbol) any_fn symbol;
 #include "gpu/nvml.def"
-cuCtxSetCurrent_fn cuCtxSetCurrent;
 
 static const struct {
 	const char *name;
@@ -43,7 +42,7 @@ static void begin(void)
 
 	if (cuInit(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != 0 ||
 		cuDevicePrimaryCtxRetain((long)&context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != 0 ||
-		cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+		cuCtxSetCurrent((long)context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != 0 ||
 		nvmlInit_v2(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != NVML_SUCCESS)
 		printf("there is no context\n");
 }

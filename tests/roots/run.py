@@ -6,7 +6,7 @@
 
 Each root is made by debootstrap and kept in ~/.cache/cantaloupe/roots. The simulated node and a tenant are built
 against the oldest root's C library, so that all roots can run them. In each the tenant must see its quota and be
-refused beyond it, and an ordinary program must start. A musl program, which is made by musl-gcc, must start beside
+refused beyond it, also where the C library or the driver is preloaded before the library, and an ordinary program must start. A musl program, which is made by musl-gcc, must start beside
 /etc/ld.so.preload, which its loader does not read. What cannot be made here is skipped with the reason.
 """
 
@@ -40,6 +40,11 @@ if [ -n "$PRELOADED" ]; then
     echo "$PRELOADED" >"$root/dev/shm/ld.so.preload"
     : >>"$root/etc/ld.so.preload"
     mount --bind "$root/dev/shm/ld.so.preload" "$root/etc/ld.so.preload"
+fi
+if [ -n "$SHARED" ]; then
+    mkdir -p "$root/etc/vgpu"
+    mount -t tmpfs tmpfs "$root/etc/vgpu"
+    printf 'vgpu-share 1\\ndevice * memory 2g\\nend\\n' >"$root/etc/vgpu/share"
 fi
 exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin LD_LIBRARY_PATH=/opt/vgpu \\
     VGPU_SIM_STATE=/dev/shm/machine CUDA_DEVICE_MEMORY_LIMIT=2g CUDA_DEVICE_MEMORY_SHARED_CACHE=/dev/shm/region "$@"
@@ -89,8 +94,8 @@ def build_old(root, folder):
         shutil.copy(os.path.join(build, path), folder)
 
 
-def inside(root, files, preloaded, *command):
-    environment = dict(os.environ, PRELOADED=preloaded)
+def inside(root, files, preloaded, *command, shared=""):
+    environment = dict(os.environ, PRELOADED=preloaded, SHARED=shared)
     return run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", INSIDE, "sh", root, files, *command], RUN_S,
                env=environment)
 
@@ -100,7 +105,10 @@ def judge_glibc(root, files):
     # the driver itself needs libdl, and brings it
     by_list = inside(root, files, "/opt/vgpu/libvgpu.so\nlibdl.so.2", "/opt/vgpu/tenant")
     by_variable = inside(root, files, "", "env", "LD_PRELOAD=/opt/vgpu/libvgpu.so:libdl.so.2", "/opt/vgpu/tenant")
-    for result in (by_list, by_variable):
+    # what comes before the list, where a share of the machine binds
+    behind = [inside(root, files, "/opt/vgpu/libvgpu.so", "env", "LD_PRELOAD=" + before, "/opt/vgpu/tenant", shared="yes")
+              for before in ("libcuda.so.1:libdl.so.2", "libdl.so.2:libc.so.6", "libc.so.6:libdl.so.2:libnvidia-ml.so.1:libcuda.so.1")]
+    for result in (by_list, by_variable, *behind):
         if "2.00 GiB" not in result.stdout or "CUDA_ERROR_OUT_OF_MEMORY" not in result.stdout:
             return "the tenant is not held to 2 GiB: " + result.stdout.strip()
     plain = inside(root, files, "/opt/vgpu/libvgpu.so", "cat", "/etc/os-release")

@@ -225,6 +225,8 @@ static void move_all(struct walk *w)
 	/* A lookup that succeeds takes away what one that did not has left for dlerror(). */
 	if (libc)
 		libc->dlsym(RTLD_DEFAULT, "dlsym");
+	else
+		symbols_have_no_driver = true;
 	first_has_moved = true;
 	w->is_behind_program = false;
 	dl_iterate_phdr(visit_before_us, w);

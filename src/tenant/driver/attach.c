@@ -32,7 +32,7 @@ static void *open_library(const char *name, int flags)
 	if (!libc) /* before glibc 2.34, in a process whose driver does not bring libdl */
 		log_error("the C library's dlopen is not found, so no call reaches the driver",
 			STR("library", name));
-	return libc ? libc->dlopen(name, RTLD_LAZY | flags) : NULL;
+	return libc && !symbols_have_no_driver ? libc->dlopen(name, RTLD_LAZY | flags) : NULL;
 }
 
 /*

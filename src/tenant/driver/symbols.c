@@ -16,6 +16,7 @@
 
 struct libc_symbols symbols_found;
 _Atomic bool symbols_are_found;
+bool symbols_have_no_driver;
 
 /* glibc relocates the dynamic section's pointers in place; where one has not been, it is an offset. */
 static const void *pointer(ElfW(Addr) base, ElfW(Addr) value)

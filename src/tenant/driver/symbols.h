@@ -41,6 +41,9 @@ static inline const struct libc_symbols *symbols_libc(void)
 	return symbols_find_libc() ? &symbols_found : NULL;
 }
 
+/* Set before main() where the names of a driver lead to us, and its own functions were not found before: it is never attached. */
+extern bool symbols_have_no_driver;
+
 /*
  * The function of that name in the first object that was loaded after the one which holds the
  * caller's address, and defines it; NULL where none does. Context: as above.

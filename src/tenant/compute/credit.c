@@ -102,8 +102,6 @@ static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 
 	if (m->limits.is_limited) {
 		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.balance_ns);
-		/* relaxed: as in spend() */
-		atomic_store_explicit(&m->books->turn.overdrawn_ns, now_ns, memory_order_relaxed);
 	} else {
 		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.ordered_ns);
 		m->credit.ordered_ns = 0;
@@ -344,9 +342,12 @@ bool credit_overdraw(struct meter *m, uint64_t ns, uint64_t now_ns)
 
 	if (!m->limits.is_limited || (int64_t)ns <= m->credit.balance_ns + OVERDRAFT_NS)
 		return true;
-	return (seen <= m->credit.taken_ns || seen > now_ns) &&
-	       atomic_compare_exchange_strong_explicit(
-		       at, &seen, now_ns, memory_order_relaxed, memory_order_relaxed);
+	if ((seen > m->credit.taken_ns && seen <= now_ns) ||
+		!atomic_compare_exchange_strong_explicit(
+			at, &seen, now_ns, memory_order_relaxed, memory_order_relaxed))
+		return false;
+	m->credit.taken_ns = now_ns;
+	return true;
 }
 
 void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)

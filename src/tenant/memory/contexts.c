@@ -516,7 +516,7 @@ CUcontext contexts_primary_of(CUcontext green)
 {
 	struct table_entry face;
 
-	if (table_get(&greens, (uintptr_t)green, &face) < 0)
+	if (table_get(&greens, (uintptr_t)green, &face) != 0)
 		return NULL;
 	return atomic_load(&primaries[face.b].context);
 }

@@ -30,8 +30,8 @@ struct source {
 	const char *path; /* NULL: not used */
 	bool is_in_force;
 	struct file_identity seen, told; /* as last read; and as last complained of */
-	_Atomic uint64_t changed_ns; /* the file's time, as last read whole */
-	struct share shares[2];	     /* one is read while the other is made */
+	_Atomic uint64_t changed_ns;	 /* the file's time, as last read whole */
+	struct share shares[2];		 /* one is read while the other is made */
 	unsigned current;
 	char text[SHARE_FILE_BYTES]; /* what was read last: too much for a stack */
 };

@@ -13,7 +13,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/memory/allocations.h"
-#include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/holding.h"
@@ -31,8 +30,9 @@ static bool keep(
 	if (!device)
 		return true;
 	flags = reconcile_is_shown(device, charge, before) ? HOLDING_OPEN_FOREIGN : 0;
-	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
-		    holding_of(charge, contexts_life_current(), flags), charge->since) < 0) {
+	/* Of no context's life: it stays until it is destroyed, and nothing says that it ends with a context. */
+	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory, holding_of(charge, 0, flags),
+		    charge->since) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}

@@ -130,9 +130,6 @@ static CUresult take(struct load *l, const struct program_step *step)
 
 	if (l->weight[name] == 0 || l->held_count == LOAD_HELD_MOST)
 		return CUDA_SUCCESS;
-	/* Whether it goes with its context was never measured on a card; here it stays. */
-	if (name == LOAD_external && is_taken(LOAD_primary_reset))
-		return CUDA_SUCCESS;
 	/* What a descriptor may keep goes out of the books only where nobody is in the way of looking. */
 	may_stay |= name == LOAD_shared_pool || name == LOAD_ranged;
 	return load_take(l, name, step->number);

@@ -13,7 +13,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/memory/allocations.h"
-#include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/holding.h"
@@ -25,19 +24,18 @@ static bool keep(
 	CUexternalMemory memory, struct charge *charge, const struct reconcile_figure *before)
 {
 	struct device *device = charge->device;
-	uint64_t life;
 	unsigned flags;
 	int64_t bytes;
 
 	if (!device)
 		return true;
-	life = contexts_life_current();
 	if (!current_is_same(charge->current)) {
 		log_warn("another context was made current within an import, so it is refused");
 		return false;
 	}
 	flags = reconcile_is_shown(device, charge, before) ? HOLDING_OPEN_FOREIGN : 0;
-	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory, holding_of(charge, life, flags),
+	/* Of no context's life: it stays until it is destroyed, and nothing says that it ends with a context. */
+	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory, holding_of(charge, 0, flags),
 		    charge->since) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;

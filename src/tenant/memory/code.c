@@ -250,25 +250,36 @@ static void undo_use(const struct code_use *use, struct device *device)
 		log_warn("a library that took far more than was left of the quota was unloaded");
 }
 
+/* A use that failed, as of a name that is not there, may have loaded the library first. That is sure when it is loaded. */
+static bool is_loaded_in_vain(const struct code_use *use)
+{
+	CUmodule module;
+
+	return use->load.guard.is_armed && use->library && !is_used_here(use->library) &&
+	       cuda.cuLibraryGetModule(&module, use->library) == CUDA_SUCCESS;
+}
+
 static CUresult end_use(struct code_use *use, CUresult r)
 {
 	struct device *device = use->load.guard.charge.device;
-	bool is_used = r == CUDA_SUCCESS;
+	bool is_done = r == CUDA_SUCCESS;
+	bool is_loaded = is_done || is_loaded_in_vain(use);
+	bool has_room;
 
 	FAULT("code: used");
-	is_used = code_load_end(&use->image, &use->load, is_used ? use->library : NULL) && is_used;
-	if (is_used)
+	has_room = code_load_end(&use->image, &use->load, is_loaded ? use->library : NULL);
+	if (is_loaded && has_room)
 		libraries_used(use->library, &use->load.guard.growth);
 	libraries_leave();
-	if (is_used) {
-		mark(use->key, use->generation);
-		if (use->library)
-			mark(use_of(use->library), use->generation);
+	if (!has_room) {
+		undo_use(use, device);
+		return is_loaded ? CUDA_ERROR_OUT_OF_MEMORY : r;
 	}
-	if (is_used || r != CUDA_SUCCESS)
-		return r;
-	undo_use(use, device);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	if (is_done)
+		mark(use->key, use->generation);
+	if (is_loaded && use->library)
+		mark(use_of(use->library), use->generation);
+	return r;
 }
 
 CUresult code_use_end(struct code_use *use, CUresult r)

@@ -392,7 +392,6 @@ CUresult graphs_trim(CUdevice ordinal)
 	struct device *device;
 	struct pool *pool;
 	uint64_t losses;
-	bool is_still;
 	CUresult r;
 
 	if (state_enter() != STATE_OPEN || state_meet_device(ordinal, &device) != 0)
@@ -400,12 +399,13 @@ CUresult graphs_trim(CUdevice ordinal)
 	pool = pool_list_of_graphs(device);
 	if (!pool)
 		return cuda.cuDeviceGraphMemTrim(ordinal);
-	is_still = pools_hold_still(pool);
+	/* A launch that reserved nothing, as its memory is there, would take that again. A trim is a hint. */
+	if (!pools_hold_still(pool))
+		return CUDA_SUCCESS;
 	r = cuda.cuDeviceGraphMemTrim(ordinal);
 	FAULT("graph: trimmed");
 	pools_read(pool, &losses);
-	if (is_still)
-		pools_let_move(pool);
+	pools_let_move(pool);
 	return r;
 }
 

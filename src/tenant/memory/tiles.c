@@ -8,6 +8,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/tiles.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,8 +180,8 @@ static bool is_any_ours(const struct tiles *tiles)
 	return false;
 }
 
-/* A part that is mapped now. */
-static void enter(const CUarrayMapInfo *info, const struct tile *tile)
+/* A part that is mapped now, or may be. */
+static void enter(uint64_t key, const CUarrayMapInfo *info, const struct tile *tile)
 {
 	struct holding array = {.life = 0};
 	uint64_t resource = resource_of(info);
@@ -189,7 +190,7 @@ static void enter(const CUarrayMapInfo *info, const struct tile *tile)
 		return;
 	if (holding_get(HOLDING_ARRAYS, resource, &array) != 0)
 		log_debug("an array is none of ours");
-	put_in((struct table_entry){.key = key_of(info),
+	put_in((struct table_entry){.key = key,
 		.a = resource,
 		.b = tile->made.handle,
 		.c = array.life,
@@ -204,7 +205,7 @@ static bool enter_all(struct tiles *tiles, const CUarrayMapInfo *list, CUstream 
 		if (!tiles->tile[i].key)
 			take_out(&tiles->tile[i], key_of(&list[i]));
 		if (is_map(&list[i]))
-			enter(&list[i], &tiles->tile[i]);
+			enter(key_of(&list[i]), &list[i], &tiles->tile[i]);
 	}
 	/* The driver has the reference until the stream is there, whatever others there are. */
 	if (!is_any_ours(tiles))
@@ -212,6 +213,31 @@ static bool enter_all(struct tiles *tiles, const CUarrayMapInfo *list, CUstream 
 	if (deferred_free_mark(&tiles->deferred, stream) != CUDA_SUCCESS)
 		log_warn("no event for what is unmapped, so it stays counted with its context");
 	return true;
+}
+
+/*
+ * The driver may refuse a list in the middle, and nobody knows which parts were done: what was mapped stays, and what is mapped anew
+ * gets a key that no part has, so that it stays until the array ends.
+ */
+static void keep_all(struct tiles *tiles, const CUarrayMapInfo *list)
+{
+	static _Atomic uint64_t number;
+
+	for (unsigned i = 0; i < tiles->count; i++) {
+		put_back(&tiles->tile[i]);
+		if (is_map(&list[i]))
+			enter(mix(key_of(&list[i]), atomic_fetch_add(&number, 1), 3), &list[i],
+				&tiles->tile[i]);
+	}
+	free_tiles(tiles);
+}
+
+static void undo_call(struct tiles *tiles, const CUarrayMapInfo *list)
+{
+	if (tiles->count == 1)
+		undo(tiles, list, 1);
+	else
+		keep_all(tiles, list);
 }
 
 void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
@@ -222,7 +248,7 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 	is_awaited = is_done && enter_all(tiles, list, stream);
 	deferred_free_end(&tiles->deferred);
 	if (!is_done) {
-		undo(tiles, list, tiles->count);
+		undo_call(tiles, list);
 		return;
 	}
 	if (!is_awaited) {

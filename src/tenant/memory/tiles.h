@@ -23,7 +23,8 @@ static inline uint64_t tiles_resource(const void *handle, bool is_mipmap)
 
 /*
  * Around cuMemMapArrayAsync: refers to what is mapped, and takes out what is replaced or unmapped, to be
- * given back when the stream has got there. After an error the driver must not be asked.
+ * given back when the stream has got there. After an error the driver must not be asked. Where the driver refuses a list of
+ * several parts, nobody knows which were done: what it names to be mapped stays until the array ends.
  */
 CUresult tiles_begin(const CUarrayMapInfo *list, unsigned count, CUstream stream,
 	struct tiles **ret_tiles) MUST_CHECK;

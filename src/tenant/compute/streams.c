@@ -41,9 +41,33 @@ static bool is_of_context(CUstream stream)
 	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
+/* Each meter that is ready. */
+#define EACH_METER(m)                                                    \
+	for (struct meter *m = meters; m < meters + REGION_DEVICES; m++) \
+		if (atomic_load(&m->is_ready))
+
+/* What it gave its own streams goes on. */
+static void thread_ends(const void *thread)
+{
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		for (unsigned i = 0; i < m->streams.high; i++) {
+			struct stream_state *s = &m->streams.at[i];
+
+			s->is_left |= s->is_used && s->has_stream && s->thread == thread;
+		}
+	}
+}
+
+static const void *own_thread(void)
+{
+	return stream_thread(thread_ends);
+}
+
 static const void *thread_of(CUstream stream)
 {
-	return stream == CU_STREAM_PER_THREAD ? stream_thread() : NULL;
+	return stream == CU_STREAM_PER_THREAD ? own_thread() : NULL;
 }
 
 static bool is_state_of(
@@ -177,8 +201,8 @@ void streams_close_all(struct meter *m)
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (s->is_open && s->batch->launches &&
-			(!s->thread || s->thread == stream_thread()) && !capture_is_on(s->stream))
+		if (s->is_open && s->batch->launches && (!s->thread || s->thread == own_thread()) &&
+			!capture_is_on(s->stream))
 			stream_state_close(s);
 	}
 }
@@ -483,7 +507,7 @@ static bool is_in(const struct stream_state *s, CUcontext context)
 /* Another thread's own stream cannot be from here. */
 static bool can_be_asked(const struct stream_state *s)
 {
-	return !s->thread || s->thread == stream_thread();
+	return !s->thread || s->thread == own_thread();
 }
 
 static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
@@ -567,11 +591,6 @@ static void end_in(struct meter *m, CUstream stream)
 	while ((s = find_state(m, stream, false)))
 		stream_state_lose_stream(s, true, clock_now_ns());
 }
-
-/* Each meter that is ready. */
-#define EACH_METER(m)                                                    \
-	for (struct meter *m = meters; m < meters + REGION_DEVICES; m++) \
-		if (atomic_load(&m->is_ready))
 
 void streams_end_begins(CUstream stream, struct stream_end *ret_end)
 {
@@ -718,19 +737,6 @@ uint64_t streams_backlog_until_ns(const struct meter *m, uint64_t now_ns)
 	uint64_t until_ns = m->limits.unmetered_until_ns + STREAMS_BACKLOG_NS;
 
 	return now_ns < until_ns && streams_have_backlog(m) ? until_ns : 0;
-}
-
-void streams_thread_ends(const void *thread)
-{
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		for (unsigned i = 0; i < m->streams.high; i++) {
-			struct stream_state *s = &m->streams.at[i];
-
-			s->is_left |= s->is_used && s->has_stream && s->thread == thread;
-		}
-	}
 }
 
 void streams_reset_after_fork(struct streams *streams)

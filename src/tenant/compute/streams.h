@@ -90,9 +90,6 @@ void streams_made(CUstream stream);
 /* A context is about to end: charges what is known to be done in it. Not with a lock. */
 void streams_context_ends(CUcontext context);
 
-/* A thread ends, and its own streams with it. */
-void streams_thread_ends(const void *thread);
-
 /* A green context ends, or is_gone. Its streams' work goes on in the primary one, and is measured there. */
 void streams_green_ends(
 	struct meter *meter, CUcontext context, CUcontext primary, bool is_gone, uint64_t now_ns);

@@ -70,7 +70,15 @@ static void attack(void)
 	}
 }
 
+static const char *needs(void)
+{
+	return counted_is_on_card()
+		       ? "it needs a driver with threads' own streams in green contexts"
+		       : NULL;
+}
+
 int main(int argc, char **argv)
 {
-	return served_main(argv, &(struct served){.cap_percent = 30, .attack = attack});
+	return served_main(
+		argv, &(struct served){.cap_percent = 30, .needs = needs, .attack = attack});
 }

@@ -75,7 +75,13 @@ static void attack(void)
 	}
 }
 
+static const char *needs(void)
+{
+	return counted_is_on_card() ? "it needs a driver that bears a stream that is gone" : NULL;
+}
+
 int main(int argc, char **argv)
 {
-	return served_main(argv, &(struct served){.cap_percent = 30, .attack = attack});
+	return served_main(
+		argv, &(struct served){.cap_percent = 30, .needs = needs, .attack = attack});
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads have numbers, each its own. The C library tells of a thread's end by a key, which has that number as its value. */
+/*
+ * Threads have numbers, each its own. The C library tells of a thread's end by a key, which has that number as its value. Its functions are
+ * found when they are needed, as they have a new version since they are the C library's own (docs/decisions/0005).
+ */
 #include "tenant/compute/stream_thread.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -9,38 +13,57 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "tenant/driver/symbols.h"
+
+typedef int create_fn(pthread_key_t *key, void (*end)(void *value));
+typedef int set_fn(pthread_key_t key, const void *value);
 
 static __thread const void *own;
+static __thread bool is_heard; /* of its end, or that cannot be */
 static pthread_key_t key;
-static bool has_key;
-static void (*_Atomic told)(const void *thread);
+static set_fn *set;
+static void (*told)(const void *thread);
+
+enum { UNMADE, MAKING, MADE };
 
 static void end(void *thread)
 {
-	/* Pairs with the store before the key's value was set. */
-	atomic_load (&told)(thread);
+	told(thread);
 }
 
-static void make_key(void)
+static void make_key(void (*ends)(const void *thread))
 {
-	has_key = pthread_key_create(&key, end) == 0;
+	const struct libc_symbols *libc = symbols_libc();
+	create_fn *create =
+		libc ? (create_fn *)libc->dlsym(RTLD_DEFAULT, "pthread_key_create") : NULL;
+
+	told = ends;
+	if (create && create(&key, end) == 0)
+		set = (set_fn *)libc->dlsym(RTLD_DEFAULT, "pthread_setspecific");
 }
 
 static const void *begin(void (*ends)(const void *thread))
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	static _Atomic uintptr_t last;
+	static _Atomic int state = UNMADE;
+	int seen = UNMADE;
 
 	/* relaxed: only that it is another one each time */
-	own = (const void *)(atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1);
-	atomic_store(&told, ends);
-	pthread_once(&once, make_key);
-	if (has_key)
-		(void)pthread_setspecific(key, own);
+	if (!own)
+		own = (const void *)(atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1);
+	/* Another thread may be making it: then this one asks again. The store pairs with the exchange of those that come later. */
+	if (atomic_compare_exchange_strong(&state, &seen, MAKING)) {
+		make_key(ends);
+		atomic_store(&state, MADE);
+		seen = MADE;
+	}
+	is_heard = seen == MADE;
+	if (is_heard && set)
+		(void)set(key, own);
 	return own;
 }
 
 const void *stream_thread(void (*ends)(const void *thread))
 {
-	return LIKELY(own) ? own : begin(ends);
+	return LIKELY(is_heard) ? own : begin(ends);
 }

@@ -17,6 +17,33 @@ struct own_event {
 	bool is_out;	/* of the set, while it is ending */
 };
 
+/* A free whose event cannot be made is charged for until its context ends: these serve where there is no memory of our own. */
+#define SPARES 64
+static struct own_event spares[SPARES];
+static _Atomic bool spares_used[SPARES];
+
+static struct own_event *take_place(void)
+{
+	struct own_event *own = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*own));
+
+	/* acquire: pairs with the release in give_place() */
+	for (unsigned i = 0; i < SPARES && !own; i++)
+		if (!atomic_exchange_explicit(&spares_used[i], true, memory_order_acquire))
+			own = &spares[i];
+	return own;
+}
+
+static void give_place(struct own_event *own)
+{
+	if (own < spares || own >= spares + SPARES) {
+		free(own);
+		return;
+	}
+	*own = (struct own_event){.next = NULL};
+	/* release: pairs with the acquire in take_place() */
+	atomic_store_explicit(&spares_used[own - spares], false, memory_order_release);
+}
+
 #define LANES	(1 << OWN_EVENTS_LANE_BITS)
 #define BUCKETS (1 << OWN_EVENTS_BUCKET_BITS)
 /* Of handles that were put into graphs: 4 KiB. Of a program that has put in 300, one in a hundred of ours is made anew. */
@@ -79,7 +106,7 @@ static void forget(CUevent event)
 		if (own->is_ending)
 			own->is_out = true;
 		else
-			free(own);
+			give_place(own);
 	}
 }
 
@@ -151,12 +178,12 @@ CUresult own_events_create(CUevent *ret_event, unsigned int flags)
 	CUresult r;
 
 	do {
-		struct own_event *own = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*own));
+		struct own_event *own = take_place();
 
 		look(&before);
 		r = own ? cuda.cuEventCreate(&event, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 		if (r != CUDA_SUCCESS) {
-			free(own);
+			give_place(own);
 			break;
 		}
 		put_in(own, event);
@@ -204,7 +231,7 @@ void own_events_destroy(CUevent event)
 	/* In the set until it is gone: nobody else destroys it, and then another one of that handle. */
 	cuda.cuEventDestroy_v2(event);
 	end(own);
-	free(own);
+	give_place(own);
 }
 
 uint64_t own_events_last(void)

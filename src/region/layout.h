@@ -210,8 +210,8 @@ struct region_turn {
 	_Atomic uint64_t ran_on;  /* the longest piece that ran on (policy/overrun.h) */
 	_Atomic uint64_t
 		queued_until_ns; /* when all that was given should be done (compute/queue.h) */
-	/* When a process of the slice last began work for which it had not taken enough in advance (compute/credit.c). */
-	_Atomic uint64_t overdrawn_ns;
+	/* How often a process of the slice began work for which it had not taken enough in advance (compute/credit.c). */
+	_Atomic uint64_t overdrafts;
 	_Atomic uint64_t name_token; /* a random part of the record's name; 0: not drawn yet */
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];

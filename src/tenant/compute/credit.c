@@ -252,6 +252,13 @@ static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 	return (int64_t)(ns < turn_ns ? ns : turn_ns);
 }
 
+/* How often a process of the slice began what takes more than it had taken in advance. */
+static uint64_t overdrafts(const struct meter *m)
+{
+	/* relaxed: as in spend() */
+	return atomic_load_explicit(&m->books->turn.overdrafts, memory_order_relaxed);
+}
+
 /*
  * What was ordered before another process overdrew its credit comes after that: as many processes as there are
  * would overdraw as many times as much, one after the other.
@@ -259,12 +266,8 @@ static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 static void order_anew(struct meter *m, const struct budget_rate *rate, uint64_t now_ns)
 {
 	struct credit *c = &m->credit;
-	/* relaxed: as in spend() */
-	uint64_t overdrawn_ns =
-		atomic_load_explicit(&m->books->turn.overdrawn_ns, memory_order_relaxed);
 
-	if (overdrawn_ns <= c->taken_ns || overdrawn_ns > now_ns ||
-		c->balance_ns + c->ordered_ns <= 0)
+	if (overdrafts(m) == c->overdrafts || c->balance_ns + c->ordered_ns <= 0)
 		return;
 	spend(&m->books->ceiling, rate, now_ns, now_ns, -(c->balance_ns + c->ordered_ns));
 	c->balance_ns = c->ordered_ns = 0;
@@ -320,7 +323,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	if (!m->credit.ordered_ns) {
 		m->credit.ordered_ns = filling_ns(m, now_ns) - m->credit.balance_ns;
 		m->credit.ready_ns = ready_ns;
-		m->credit.taken_ns = now_ns;
+		m->credit.overdrafts = overdrafts(m);
 		spend(&m->books->ceiling, &rate, now_ns, now_ns, m->credit.ordered_ns);
 		publish_advance(m);
 		FAULT("meter: ordered");
@@ -334,19 +337,18 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	return 0;
 }
 
-bool credit_overdraw(struct meter *m, uint64_t ns, uint64_t now_ns)
+bool credit_overdraw(struct meter *m, uint64_t ns)
 {
-	_Atomic uint64_t *at = &m->books->turn.overdrawn_ns;
-	/* relaxed, both: as in spend() */
-	uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
+	struct credit *c = &m->credit;
+	uint64_t seen = c->overdrafts;
 
-	if (!m->limits.is_limited || (int64_t)ns <= m->credit.balance_ns + OVERDRAFT_NS)
+	if (!m->limits.is_limited || (int64_t)ns <= c->balance_ns + OVERDRAFT_NS)
 		return true;
-	if ((seen > m->credit.taken_ns && seen <= now_ns) ||
-		!atomic_compare_exchange_strong_explicit(
-			at, &seen, now_ns, memory_order_relaxed, memory_order_relaxed))
+	/* relaxed: as in spend(). A count and no time: clocks are asked at different moments. */
+	if (!atomic_compare_exchange_strong_explicit(&m->books->turn.overdrafts, &seen, seen + 1,
+		    memory_order_relaxed, memory_order_relaxed))
 		return false;
-	m->credit.taken_ns = now_ns;
+	c->overdrafts++;
 	return true;
 }
 

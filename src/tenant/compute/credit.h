@@ -14,12 +14,12 @@ struct stream_state;
 
 /* Of a meter; written by credit.c alone. */
 struct credit {
-	int64_t balance_ns; /* less than 0: overdrawn */
-	int64_t ordered_ns; /* a filling that is not ready yet */
-	uint64_t ready_ns;  /* when it will be */
-	uint64_t taken_ns;  /* when what is left of the credit was ordered */
-	uint64_t filled_ns; /* when it was last filled */
-	uint32_t filling;   /* how often */
+	int64_t balance_ns;  /* less than 0: overdrawn */
+	int64_t ordered_ns;  /* a filling that is not ready yet */
+	uint64_t ready_ns;   /* when it will be */
+	uint64_t overdrafts; /* of the slice, when what is left of the credit was ordered */
+	uint64_t filled_ns;  /* when it was last filled */
+	uint32_t filling;    /* how often */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
 	/* of its cap, beyond the burst, as last asked: what it could not have before */
 	uint64_t kept_ns, asked_ns; /* and when that was */
@@ -61,7 +61,7 @@ void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
  * Work that should take so long is about to be given. False where it takes more than was taken in advance, and another
  * process of the slice has just begun such work: credit_ready_ns() is to be asked again.
  */
-bool credit_overdraw(struct meter *meter, uint64_t ns, uint64_t now_ns);
+bool credit_overdraw(struct meter *meter, uint64_t ns);
 
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);

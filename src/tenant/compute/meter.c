@@ -77,7 +77,7 @@ static enum throttle take(struct meter *m, const struct stream_state *s, uint64_
 		if (!queue_enter(m, queue, ns))
 			return THROTTLE_QUEUED;
 	}
-	if (!credit_overdraw(m, estimate_ns, work->now_ns)) {
+	if (!credit_overdraw(m, estimate_ns)) {
 		queue_correct(m, -(int64_t)ns, work->now_ns);
 		return THROTTLE_NO_BUDGET;
 	}

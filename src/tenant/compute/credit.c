@@ -267,7 +267,9 @@ static void order_anew(struct meter *m, const struct budget_rate *rate, uint64_t
 {
 	struct credit *c = &m->credit;
 
-	if (overdrafts(m) == c->overdrafts || c->balance_ns + c->ordered_ns <= 0)
+	/* Alone nobody waits for that, and who comes late with work that nobody knows would come with all others. */
+	if (!m->turns.peer_count || overdrafts(m) == c->overdrafts ||
+		c->balance_ns + c->ordered_ns <= 0)
 		return;
 	spend(&m->books->ceiling, rate, now_ns, now_ns, -(c->balance_ns + c->ordered_ns));
 	c->balance_ns = c->ordered_ns = 0;
@@ -342,7 +344,8 @@ bool credit_overdraw(struct meter *m, uint64_t ns)
 	struct credit *c = &m->credit;
 	uint64_t seen = c->overdrafts;
 
-	if (!m->limits.is_limited || (int64_t)ns <= c->balance_ns + OVERDRAFT_NS)
+	if (!m->limits.is_limited || !m->turns.peer_count ||
+		(int64_t)ns <= c->balance_ns + OVERDRAFT_NS)
 		return true;
 	/* relaxed: as in spend(). A count and no time: clocks are asked at different moments. */
 	if (!atomic_compare_exchange_strong_explicit(&m->books->turn.overdrafts, &seen, seen + 1,

@@ -27,7 +27,7 @@ static void attack(void)
 int main(int argc, char **argv)
 {
 	return served_main(argv, &(struct served){.cap_percent = 30,
-					 .settle_ms = 20000,
+					 .settle_ms = 60000,
 					 .allowance_permille = 30,
 					 .least_permille = 100,
 					 .attack = attack});

@@ -109,11 +109,10 @@ void backlog_find(void)
 {
 	FAULT("backlog: to be found");
 	find_in_contexts();
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		if (!atomic_load(&meters[i].is_ready))
-			continue;
-		LOCK_SCOPE(&meters[i].lock);
-		meters[i].limits.is_backlogged = false;
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		m->limits.is_backlogged = false;
 	}
 }
 

@@ -358,11 +358,8 @@ void gate_context_ended(struct device *device, CUcontext context)
 
 	(void)device; /* the streams know which it was */
 	backlog_context_ended(context);
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		struct meter *m = &meters[i];
-
-		if (!atomic_load(&m->is_ready))
-			continue;
+	EACH_METER(m)
+	{
 		LOCK_SCOPE(&m->lock);
 		streams_context_ended(m, context, now_ns);
 		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
@@ -375,11 +372,10 @@ void gate_green_ends(CUcontext context, CUcontext primary, bool is_gone)
 	int saved_errno = errno;
 	uint64_t now_ns = clock_now_ns();
 
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		if (!atomic_load(&meters[i].is_ready))
-			continue;
-		LOCK_SCOPE(&meters[i].lock);
-		streams_green_ends(&meters[i], context, primary, is_gone, now_ns);
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		streams_green_ends(m, context, primary, is_gone, now_ns);
 	}
 	errno = saved_errno;
 }

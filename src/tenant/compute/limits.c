@@ -211,11 +211,10 @@ static void set_mode(uint32_t mode, uint64_t now_ns)
 /* When work is metered: what came before is all that lies in the contexts then. */
 static bool has_backlog(void)
 {
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		if (!atomic_load(&meters[i].is_ready))
-			continue;
-		LOCK_SCOPE(&meters[i].lock);
-		if (meters[i].limits.is_backlogged)
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		if (m->limits.is_backlogged)
 			return true;
 	}
 	return false;

@@ -59,3 +59,8 @@ void meter_say_busy_until(struct meter *meter, uint64_t until_ns);
 
 /* The meters, in the order of the region's devices; those that are not ready have is_ready false. */
 extern struct meter meters[REGION_DEVICES];
+
+/* Each meter that is ready. */
+#define EACH_METER(m)                                                    \
+	for (struct meter *m = meters; m < meters + REGION_DEVICES; m++) \
+		if (atomic_load(&m->is_ready))

@@ -41,11 +41,6 @@ static bool is_of_context(CUstream stream)
 	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-/* Each meter that is ready. */
-#define EACH_METER(m)                                                    \
-	for (struct meter *m = meters; m < meters + REGION_DEVICES; m++) \
-		if (atomic_load(&m->is_ready))
-
 /* What it gave its own streams goes on. */
 static void thread_ends(const void *thread)
 {
@@ -364,12 +359,11 @@ static struct meter *any_meter(void)
 {
 	struct meter *any = NULL;
 
-	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		if (!atomic_load(&meters[i].is_ready))
-			continue;
-		LOCK_SCOPE(&meters[i].lock);
-		if (!any || meters[i].limits.is_limited)
-			any = &meters[i];
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		if (!any || m->limits.is_limited)
+			any = m;
 	}
 	return any;
 }
@@ -653,11 +647,8 @@ void streams_made(CUstream stream)
 
 void streams_context_ends(CUcontext context)
 {
-	for (unsigned d = 0; d < REGION_DEVICES; d++) {
-		struct meter *m = &meters[d];
-
-		if (!atomic_load(&m->is_ready))
-			continue;
+	EACH_METER(m)
+	{
 		LOCK_SCOPE(&m->lock);
 		for (unsigned i = 0; i < m->streams.high; i++) {
 			struct stream_state *s = &m->streams.at[i];

@@ -59,5 +59,7 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return hostile_main(argv, &(struct hostile){.quota_bytes = 2 * GIB, .attack = attack});
+	return hostile_main(
+		argv, &(struct hostile){
+			      .quota_bytes = 2 * GIB, .is_simulated_only = true, .attack = attack});
 }

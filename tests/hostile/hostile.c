@@ -448,6 +448,11 @@ static int judge(struct judge *j, char **argv)
 		printf("%s: skipped, it needs a card of its own kind\n", j->name);
 		return SKIPPED;
 	}
+	if (j->program->is_simulated_only && !getenv("TENANT_DRIVER")) {
+		printf("%s: skipped, it needs a driver that bears handles that are gone\n",
+			j->name);
+		return SKIPPED;
+	}
 	if (j->program->is_slow_only && !getenv("TENANT_DRIVER")) {
 		printf("%s: skipped, it needs a driver that takes its time\n", j->name);
 		return SKIPPED;

@@ -63,8 +63,14 @@ def enclose(build, place):
     install(build, place / "local")
     library = os.path.realpath(place / "local/lib/vgpu")
     mount("-t", "overlay", "overlay", "-o", f"lowerdir=/etc,upperdir={place}/up,workdir={place}/work", "/etc")
+    (place / "tree").mkdir()
+    mount("--bind", str(ROOT), str(place / "tree"))
     for folder in ("/run", "/srv", "/dev/shm"):
         mount("-t", "tmpfs", "tmpfs", folder)
+    if not ROOT.exists():
+        # it lies in one of these
+        ROOT.mkdir(parents=True)
+        mount("--bind", str(place / "tree"), str(ROOT))
     mount("--bind", str(place / "local"), "/usr/local")
     home = place / "home"
     (home / "train.py").write_text(TRAIN)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the driver's programs and files say, beside users who mean harm (tests/cli/users.h): the simulated node's, as the machine's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cli/tool.h"
+#include "tests/cli/users.h"
+
+#define NODE                                                                                 \
+	AS "export VGPU_SIM_STATE=/tmp/x/machine LD_LIBRARY_PATH=\"$DRIVER:$NVML\"\n"        \
+	   "rm -rf /tmp/x; mkdir /tmp/x; chmod 777 /tmp/x; umask 0; \"$VGPU_SIM\" describe " \
+	   ">/dev/null\n"
+
+/* The daemon of the machine is root's, or one's own, in a folder in which nobody else can put another one in its place. */
+static void another_users_mps_daemon_is_not_taken(void **state)
+{
+	static const struct {
+		const char *folder, *daemon; /* the folder's mode and user, and the daemon's */
+		bool is_taken, is_told;
+	} cases[] = {
+		{"0755 0", "0", true, false},
+		{"1777 0", "0", true, false},
+		{"1777 0", "54321", false, false},
+		{"0777 0", "54321", false, false},
+		{"0777 0", "0", false, true},
+		{"0755 54322", "54322", true, false},
+		{"0755 54321", "54321", false, false},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct said *said =
+			tool_run(NODE "export PATH=\"$PATH:${MPS%%/*}\" D=/tmp/nvidia-mps; set -- "
+				      "%s %s; rm -rf $D; mkdir -m 0777 $D\n"
+				      "cat >/tmp/x/daemon.py <<'END'\nimport os, socket, time\n"
+				      "s = "
+				      "socket.socket(socket.AF_UNIX)\ns.bind('/tmp/nvidia-mps/"
+				      "control')\ns.listen(5)\n"
+				      "open('/tmp/x/ready', 'w')\nwhile not "
+				      "os.path.exists('/tmp/x/end'): time.sleep(0.01)\nEND\n"
+				      "as $3 sh -c 'python3 /tmp/x/daemon.py' & by 'test -e "
+				      "/tmp/x/ready'; chmod $1 $D; chown $2 $D\n"
+				      "as $B timeout 30 \"$VGPU\" run --mps --memory 1g -- sh -c "
+				      "'grep ^mps \"$VGPU_SHARE\"'; : >/tmp/x/end; wait",
+				cases[i].folder, cases[i].daemon);
+
+		assert_int_equal(strncmp(said->out, "mps /", 5), 0);
+		assert_int_equal(
+			strcmp(said->out, "mps /tmp/nvidia-mps\n") == 0, cases[i].is_taken);
+		if (cases[i].is_told)
+			assert_says(said->err,
+				"as others may write there; right is: chmod +t /tmp/nvidia-mps");
+		else
+			assert_string_equal(said->err, "");
+	}
+}
+
+static int set_up(void **state)
+{
+	int r = users_set_up(state);
+
+	unsetenv("VGPU_LIBDIR");
+	unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+	return r;
+}
+
+static int run(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(another_users_mps_daemon_is_not_taken, users_clear),
+	};
+
+	return cmocka_run_group_tests_name("cli users driver", tests, set_up, NULL);
+}
+
+int main(void)
+{
+	return users_main(run);
+}

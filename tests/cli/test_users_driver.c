@@ -62,6 +62,42 @@ static void another_users_mps_daemon_is_not_taken(void **state)
 	}
 }
 
+/* She has the driver, a list that names the library, a share, and a file whose name is the library's. */
+static const char bare[] =
+	"import ctypes, mmap, os, sys, time\n"
+	"with open('/tmp/x/libvgpu.so', 'wb') as f: f.write(bytes(4096))\n"
+	"f = open('/tmp/x/libvgpu.so', 'rb')\n"
+	"m = mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ | (mmap.PROT_EXEC if sys.argv[1] == "
+	"'run' else 0))\n"
+	"cuda = ctypes.CDLL('libcuda.so.1')\ncontext, block = ctypes.c_void_p(), "
+	"ctypes.c_uint64()\n"
+	"assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == "
+	"0\n"
+	"assert cuda.cuCtxSetCurrent(context) == 0 and cuda.cuMemAlloc_v2(ctypes.byref(block), "
+	"ctypes.c_size_t(1 << 30)) == 0\n"
+	"open('/tmp/x/ready', 'w')\nwhile not os.path.exists('/tmp/x/end'): time.sleep(0.01)\n";
+
+static void a_process_with_memory_in_no_slice_is_a_problem(void **state)
+{
+	const struct said *said;
+
+	for (unsigned i = 0; i < 2; i++) {
+		said = tool_run(NODE
+			"cat >/tmp/x/bare.py <<'END'\n%sEND\n"
+			"printf 'vgpu-share 1\ndevice * memory 1g\nend\n' >/tmp/x/share; chmod 644 "
+			"/tmp/x/share\n"
+			"VGPU_SHARE=/tmp/x/share as $A sh -c 'LD_PRELOAD=libvgpu.so exec "
+			"$(PATH=/usr/bin:/bin command -v python3) /tmp/x/bare.py %s' "
+			"2>/dev/null & by 'test -e /tmp/x/ready'; P=$(pgrep -u $A -f bare.py); "
+			"\"$VGPU\" doctor $P; echo \"status $?\"; : >/tmp/x/end; wait",
+			bare, i ? "run" : "read");
+		assert_says(said->out, "status 1\n");
+		assert_says(said->out, "MiB of device memory by NVML, and is in no slice");
+		if (!i)
+			assert_says(said->out, "libvgpu.so is not loaded, so no quota binds it");
+	}
+}
+
 static int set_up(void **state)
 {
 	int r = users_set_up(state);
@@ -75,6 +111,7 @@ static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(another_users_mps_daemon_is_not_taken, users_clear),
+		cmocka_unit_test_setup(a_process_with_memory_in_no_slice_is_a_problem, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users driver", tests, set_up, NULL);

@@ -300,6 +300,14 @@ def binds_against_root(place, line, mounts=()):
     check(took[0] == 8 and max(took[1:]) == ROOM_BLOCKS, "the quota holds whatever is renamed and removed", said)
 
 
+def is_refused_without_its_books(place, line):
+    """Where the region's own mount was left out nobody makes another one."""
+    without = re.sub(r"-v \S+:/etc/vgpu/region \\\n", "", line)
+    check(without != line, "the line mounts a region", line)
+    said = Container(place, without, "tenant --blocks 3; rm -f /etc/vgpu/region; tenant --blocks 3").end()
+    check(not TOOK.search(said) and "/etc/vgpu/region" in said and "Read-only file system" in said, "it is refused", said)
+
+
 def binds_every_user(place, line):
     """Also where root has a umask of 077, under which the page's commands were run."""
     os.chmod(place.folder + "/lower/tmp", 0o1777)
@@ -368,6 +376,7 @@ def main():
             attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
         attempt("whatever is preloaded before the library", holds_whatever_is_preloaded, bound)
         attempt("every user of a container", binds_every_user, bound)
+        attempt("a slice whose region is not mounted", is_refused_without_its_books, bound)
         for line in (bound, next(section.lines[0] for section in sections if "--device" in section.lines[0])):
             attempt(f"root of a container: {' '.join(line.split())}", binds_against_root, line)
         attempt("the demo in a container", shows_the_demo)

@@ -98,6 +98,30 @@ static void a_process_with_memory_in_no_slice_is_a_problem(void **state)
 	}
 }
 
+/* The library knows since it was loaded what descriptor 2 was: a warning, as of a folder of turns that cannot be one, comes later. */
+static const char closed[] =
+	"import ctypes, os\n"
+	"cuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\n"
+	"os.close(2)\nassert os.open('/tmp/x/data', os.O_RDWR | os.O_CREAT, 0o600) == 2 and "
+	"os.write(2, b'A' * 300) == 300\n"
+	"os.lseek(2, 0, 0)\ncontext, block = ctypes.c_void_p(), ctypes.c_uint64()\n"
+	"assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and "
+	"cuda.cuCtxSetCurrent(context) == 0\n"
+	"print(cuda.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(5 << 30)), os.pread(2, 400, "
+	"0) == b'A' * 300)\n";
+
+static void a_file_in_the_place_of_stderr_has_no_warning(void **state)
+{
+	const struct said *said = tool_run(NODE
+		"cat >/tmp/x/closed.py <<'END'\n%sEND\ncat >/tmp/x/run.sh <<'END'\n"
+		"export LD_PRELOAD=\"$LIBRARY\" CUDA_DEVICE_MEMORY_LIMIT=4g LIBCUDA_LOG_LEVEL=4\n"
+		"exec $(PATH=/usr/bin:/bin command -v python3) /tmp/x/closed.py\nEND\nas $A sh "
+		"/tmp/x/run.sh",
+		closed);
+
+	assert_string_equal(said->out, "2 True\n");
+}
+
 static int set_up(void **state)
 {
 	int r = users_set_up(state);
@@ -112,6 +136,7 @@ static int run(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(another_users_mps_daemon_is_not_taken, users_clear),
 		cmocka_unit_test_setup(a_process_with_memory_in_no_slice_is_a_problem, users_clear),
+		cmocka_unit_test_setup(a_file_in_the_place_of_stderr_has_no_warning, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users driver", tests, set_up, NULL);

@@ -32,6 +32,8 @@ static int stat_at(int fd, const char *path, int flags, struct file_identity *re
 			(uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec,
 		.is_regular = S_ISREG(s.st_mode),
 		.is_folder = S_ISDIR(s.st_mode),
+		.is_pipe = S_ISFIFO(s.st_mode),
+		.is_socket = S_ISSOCK(s.st_mode),
 		.mode = s.st_mode & 07777,
 		.owner = s.st_uid,
 		.link_count = s.st_nlink,

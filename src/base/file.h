@@ -18,7 +18,7 @@ struct file_identity {
 	ino_t inode;
 	uint64_t size_bytes;
 	uint64_t changed_ns; /* time of the last change of the content */
-	bool is_regular, is_folder;
+	bool is_regular, is_folder, is_pipe, is_socket;
 	unsigned mode; /* permissions */
 	uid_t owner;
 	uint64_t link_count;

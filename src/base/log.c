@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/stderr.h"
+
 #define LINE_BYTES 512
 
 _Atomic uint8_t log_levels[LOG_TOPIC_COUNT] = {[0 ... LOG_TOPIC_COUNT - 1] = LOG_WARN};
@@ -85,15 +86,6 @@ static void put_text(struct line *l, const char *text)
 	put(l, "\"");
 }
 
-/* Beyond the limit of a file's size a write would end the program by SIGXFSZ. */
-static bool may_write(size_t bytes)
-{
-	struct file_identity id;
-
-	return file_identify(STDERR_FILENO, &id) < 0 || !id.is_regular ||
-	       file_may_grow_to(id.size_bytes + bytes) == 0;
-}
-
 void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topic topic,
 	const char *message, const struct log_field *fields)
 {
@@ -126,9 +118,7 @@ void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topi
 	if (most && said == most - 1)
 		put(&l, " (more of this is not shown)");
 	l.text[l.used++] = '\n';
-	/* a line that cannot be written is dropped */
-	if (may_write(l.used) && write(STDERR_FILENO, l.text, l.used) < 0)
-		l.used = 0;
+	stderr_put(l.text, l.used);
 	errno = saved_errno;
 }
 

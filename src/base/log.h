@@ -5,7 +5,7 @@
  *	log_warn("share file is broken", STR("path", path), U64("line", line));
  *	vgpu: level=warn topic=share pid=71 msg="share file is broken" path=/etc/vgpu/share line=3
  *
- * One write(2) a line, to stderr, never to stdout; no allocation; errno is kept. Messages are constant
+ * One write(2) a line, to stderr where that harms no program (base/stderr.h), never to stdout; no allocation; errno is kept. Messages are constant
  * lower-case sentences without values. A file that logs defines LOG_TOPIC first.
  *
  * The sink says how many lines come from one place in the code. A guest in the process of another program has

@@ -22,23 +22,37 @@
 #include "cli/json.h"
 #include "node/place.h"
 #include "policy/share.h"
+#include "region/region.h"
 
-#define SLICES_MAX	 64
-#define CONTAINER_SHARES "/etc/vgpu" /* and the list of libraries is in the folder above */
+#define SLICES_MAX 64
+/*
+ * In a container all that limits are made of is a mount in /etc, which is the image's own folder: a mount can neither be renamed nor
+ * removed, nor can, on an overlay, a folder of the image. One that the runtime makes above a mount, as the image lacks it, can be renamed
+ * with the mount in it, and the dynamic linker goes past a library that is not there (docs/decisions/0040).
+ */
+#define CONTAINER_SHARES  "/etc/vgpu"
+#define CONTAINER_LIBRARY "/etc/vgpu-lib"
+#define CONTAINER_PRELOAD "/etc/ld.so.preload"
 
 const char help_cdi[] =
 	"Prints a specification of the Container Device Interface, in which each FOLDER with a\n"
 	"share file is a device `vgpu/slice=NAME`: the library, loaded before all others, the "
 	"share,\n"
-	"and the folders of its lines `region` and `turns`, where it has them. NAME is the "
-	"share's\n"
+	"and what its lines `region` and `turns` name, where it has them. NAME is the share's\n"
 	"slice, or else the folder's name.\n"
+	"\n"
+	"The region is made where it is not there: the container may write to that file, and make\n"
+	"or remove none. `region /etc/vgpu/region` is FOLDER/region. Without that line its "
+	"programs\n"
+	"make a region in /tmp, and one that removes it has another quota.\n"
 	"\n"
 	"  vgpu cdi /srv/vgpu/a /srv/vgpu/b >/etc/cdi/vgpu.json\n"
 	"  docker run --gpus all --device vgpu/slice=a IMAGE\n";
 
 struct cdi_slice {
-	char folder[PLACE_BYTES], name[SHARE_NAME_BYTES], region[SHARE_PATH_BYTES];
+	char folder[PLACE_BYTES], name[SHARE_NAME_BYTES];
+	char region[PLACE_BYTES + SHARE_PATH_BYTES]; /* the file on the host; "": none */
+	char books[SHARE_PATH_BYTES]; /* the folder that it is in; "": that of the share */
 	struct share share;
 };
 
@@ -52,6 +66,11 @@ static void cut_file(const char *path, char ret_folder[SHARE_PATH_BYTES])
 	snprintf(ret_folder, SHARE_PATH_BYTES, "%.*s", end ? (int)(end - path) : 0, path);
 }
 
+static bool is_strangers(const struct file_identity *folder)
+{
+	return folder->owner != 0 && folder->owner != geteuid();
+}
+
 /*
  * Programs of a container are not only root's, and the dynamic linker goes without a word past a list that they may not read, as it
  * does past the library: they would run without limits. What a umask has taken is to be seen before.
@@ -60,10 +79,16 @@ static int need_readable(const char *path, struct err *err)
 {
 	struct file_identity id;
 	bool is_folder;
+	int r = file_identify_path(path, &id);
 
-	if (file_identify_path(path, &id) < 0)
-		return err_set(err, errno, "%.200s: %s", path, strerror(errno));
+	if (r < 0)
+		return err_set(err, -r, "%.200s: %s", path, strerror(-r));
 	is_folder = id.is_folder;
+	if (is_strangers(&id) || (id.mode & 022))
+		return err_set(err, EACCES,
+			"%.200s is not root's and yours alone to write to, so others could change "
+			"what binds a container; right is: chown root %.200s, and chmod go-w",
+			path, path);
 	if ((id.mode & 0444) == 0444 && (!is_folder || (id.mode & 0111) == 0111))
 		return 0;
 	return err_set(err, EACCES,
@@ -95,6 +120,26 @@ static bool is_device_name(const char *name)
 	       isalnum((unsigned char)name[length - 1]);
 }
 
+/* Where the share's region lies on the host: in a container the share's folder is CONTAINER_SHARES. */
+static int place_region(struct cdi_slice *s, struct err *err)
+{
+	static const char shares[] = CONTAINER_SHARES "/";
+	const char *name = s->share.region + strlen(shares);
+
+	if (strncmp(s->share.region, shares, strlen(shares)) != 0) {
+		snprintf(s->region, sizeof(s->region), "%s", s->share.region);
+		cut_file(s->share.region, s->books);
+		return need_folder(s->books, "region", s, err);
+	}
+	if (strchr(name, '/') || strcmp(name, "share") == 0)
+		return err_set(err, EINVAL,
+			"%.200s: its line `region` names %.200s; a file beside the share is "
+			"right: " CONTAINER_SHARES "/region",
+			s->folder, s->share.region);
+	snprintf(s->region, sizeof(s->region), "%s/%s", s->folder, name);
+	return 0;
+}
+
 static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct err *err)
 {
 	char path[PLACE_BYTES + 8], text[SHARE_FILE_BYTES];
@@ -119,31 +164,45 @@ static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct er
 			"or a digit; a line `slice NAME` in its share gives it one",
 			s->folder, name);
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	cut_file(s->share.region, s->region);
 	r = need_readable(s->folder, err);
 	if (r == 0)
 		r = need_readable(path, err);
 	if (r == 0)
-		r = need_folder(s->region, "region", s, err);
+		r = place_region(s, err);
 	return r ? r : need_folder(s->share.turns, "turns", s, err);
 }
 
-/* What the dynamic linker of the container reads first; it has to name the library as it is mounted. */
-static int find_preload(const char *library, char ret_path[PLACE_BYTES], struct err *err)
+/* The first library that such a list names, as the dynamic linker reads it; what is behind a # is none. */
+static void first_of(char *list, char ret_name[PLACE_BYTES])
 {
-	char text[PLACE_BYTES] = "";
+	static const char separators[] = " \t\n:";
+
+	for (char *at = strchr(list, '#'); at; at = strchr(at, '#'))
+		memset(at, ' ', strcspn(at, "\n"));
+	list += strspn(list, separators);
+	snprintf(ret_name, PLACE_BYTES, "%.*s", (int)strcspn(list, separators), list);
+}
+
+/* What the dynamic linker of the container reads first; it has to name the library as it is mounted, before any other. */
+static int find_preload(
+	const char *library, const char *folder, char ret_path[PLACE_BYTES + 16], struct err *err)
+{
+	char text[PLACE_BYTES] = "", first[PLACE_BYTES], right[PLACE_BYTES];
 	size_t length;
 	int r;
 
-	snprintf(ret_path, PLACE_BYTES, "%.*s/ld.so.preload",
-		(int)(strrchr(library, '/') - library), library);
-	if (file_read_regular(AT_FDCWD, ret_path, 0, text, sizeof(text), &length) < 0 ||
-		!strstr(text, library))
+	snprintf(ret_path, PLACE_BYTES + 16, "%s/ld.so.preload", folder);
+	snprintf(right, sizeof(right), CONTAINER_LIBRARY "%s", strrchr(library, '/'));
+	r = file_read_regular(AT_FDCWD, ret_path, 0, text, sizeof(text), &length);
+	first_of(text, first);
+	if (r < 0 || strcmp(first, right) != 0)
 		return err_set(err, ENOENT,
-			"%.150s does not name the library; right is: echo %.150s | install -m 644 "
-			"/dev/stdin %.150s",
-			ret_path, library, ret_path);
-	r = need_readable(library, err);
+			"%.150s does not name the library first, as a container has it; right is: "
+			"echo %.150s | install -m 644 /dev/stdin %.150s",
+			ret_path, right, ret_path);
+	r = need_readable(folder, err);
+	if (r == 0)
+		r = need_readable(library, err);
 	return r ? r : need_readable(ret_path, err);
 }
 
@@ -170,11 +229,6 @@ static bool lies_in(const char *path, const struct file_identity *folder)
 			return true;
 	}
 	return false;
-}
-
-static bool is_strangers(const struct file_identity *folder)
-{
-	return folder->owner != 0 && folder->owner != geteuid();
 }
 
 /* Whether others may exchange the inner one in it: with the sticky bit its owner still may. */
@@ -227,7 +281,7 @@ static bool has_share(const char *folder)
 static const char *find_nested(const char *folder, const struct cdi_slice *slices, int count)
 {
 	for (int i = 0; i < count; i++) {
-		const char *others[] = {slices[i].region, slices[i].share.turns};
+		const char *others[] = {slices[i].books, slices[i].share.turns};
 
 		for (size_t k = 0; k < ARRAY_SIZE(others); k++)
 			if (*others[k] && strcmp(others[k], folder) && is_below(others[k], folder))
@@ -236,11 +290,15 @@ static const char *find_nested(const char *folder, const struct cdi_slice *slice
 	return NULL;
 }
 
-/* A container must not be able to write what its own or another one's limits are made of, nor where something is mounted from. */
-static int check_writable(const char *folder, const char *line, const struct cdi_slice *slices,
+/*
+ * A container must not have what its own or another one's limits are made of a second time, where it may write to that, nor be able
+ * to write where something is mounted from.
+ */
+static int check_given(const char *folder, const char *line, const struct cdi_slice *slices,
 	int count, const char *library, struct err *err)
 {
-	const char *victims[] = {library, CONTAINER_SHARES, "/run/vgpu", "/etc/cdi"};
+	const char *victims[] = {library, CONTAINER_SHARES, CONTAINER_LIBRARY, CONTAINER_PRELOAD,
+		"/run/vgpu", "/etc/cdi"};
 	char whole[PLACE_BYTES], above[PLACE_BYTES];
 	const char *victim = NULL;
 	struct file_identity id;
@@ -259,7 +317,7 @@ static int check_writable(const char *folder, const char *line, const struct cdi
 		victim = find_nested(whole, slices, count);
 	if (victim)
 		return err_set(err, EINVAL,
-			"the line `%s` would let a container write to all of %.150s, in which "
+			"the line `%s` would give a container all of %.150s, in which "
 			"%.150s is; a folder of its own is right",
 			line, folder, victim);
 	if (strcmp(folder, whole) != 0)
@@ -269,7 +327,7 @@ static int check_writable(const char *folder, const char *line, const struct cdi
 			line, folder, whole);
 	if (has_share(whole))
 		return err_set(err, EINVAL,
-			"the line `%s` would let a container write to a share, in or below %.150s; "
+			"the line `%s` would give a container a share, in or below %.150s; "
 			"a folder of its own is right",
 			line, folder);
 	if (find_anybodys(whole, above))
@@ -280,18 +338,42 @@ static int check_writable(const char *folder, const char *line, const struct cdi
 	return 0;
 }
 
-static int check_all_writable(
+static int check_all_given(
 	const struct cdi_slice *slices, int count, const char *library, struct err *err)
 {
 	int r = 0;
 
 	for (int i = 0; i < count && r == 0; i++) {
-		r = check_writable(slices[i].region, "region", slices, count, library, err);
+		r = check_given(slices[i].books, "region", slices, count, library, err);
 		if (r == 0)
-			r = check_writable(
+			r = check_given(
 				slices[i].share.turns, "turns", slices, count, library, err);
 	}
 	return r;
+}
+
+/*
+ * A mount needs the file, which a container could not make. It is made where nobody else may put a link in its place, by which a
+ * container would have another file of the host.
+ */
+static int make_region(const struct cdi_slice *s, struct err *err)
+{
+	_cleanup_(region_close) struct region region = REGION_NULL;
+	char above[PLACE_BYTES];
+	int r;
+
+	if (!*s->region)
+		return 0;
+	r = region_open(s->region, &region);
+	if (r)
+		return err_set(err, r < 0 ? -r : EIO, "%.200s: make %.200s: %s; %s", s->folder,
+			s->region, region_explain(r), region_remedy(r));
+	if (find_anybodys(s->region, above))
+		return err_set(err, EINVAL,
+			"the line `region` names %.150s, in whose place others may put something "
+			"else, as %.150s is not root's and yours alone",
+			s->region, above);
+	return 0;
 }
 
 /* A runtime refuses a file of a later version than it knows, so this is the oldest that has all that is here. */
@@ -313,6 +395,7 @@ static void put_mount(const char *from, const char *to, bool is_read_only, const
 		is_read_only ? "ro" : "rw", comma);
 }
 
+/* A folder before what is mounted in it. The region is all of its folder that the container may write to, and its programs make none. */
 static void put_slice(const struct cdi_slice *s, const char *comma)
 {
 	bool has_region = *s->region, has_turns = *s->share.turns;
@@ -321,8 +404,10 @@ static void put_slice(const struct cdi_slice *s, const char *comma)
 	json_string(s->name);
 	fputs(", \"containerEdits\": {\"mounts\": [\n", stdout);
 	put_mount(s->folder, CONTAINER_SHARES, true, has_region || has_turns ? "," : "");
+	if (*s->books)
+		put_mount(s->books, s->books, true, ",");
 	if (has_region)
-		put_mount(s->region, s->region, false, has_turns ? "," : "");
+		put_mount(s->region, s->share.region, false, has_turns ? "," : "");
 	if (has_turns)
 		put_mount(s->share.turns, s->share.turns, false, "");
 	printf("    ]}}%s\n", comma);
@@ -331,7 +416,7 @@ static void put_slice(const struct cdi_slice *s, const char *comma)
 int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_free_ struct cdi_slice *slices = calloc(SLICES_MAX, sizeof(*slices));
-	char library[PLACE_BYTES], preload[PLACE_BYTES];
+	char library[PLACE_BYTES], folder[PLACE_BYTES], preload[PLACE_BYTES + 16];
 	int count = argc - 1, r;
 
 	if (!slices)
@@ -340,8 +425,11 @@ int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 		return command_refuse(
 			err, "cdi takes folders with a share file, up to %d", SLICES_MAX);
 	r = place_find_library(library, err);
-	if (r == 0)
-		r = find_preload(library, preload, err);
+	if (r == 0) {
+		snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(library, '/') - library),
+			library);
+		r = find_preload(library, folder, preload, err);
+	}
 	for (int i = 0; r == 0 && i < count; i++) {
 		r = read_slice(argv[i + 1], &slices[i], err);
 		for (int k = 0; r == 0 && k < i; k++)
@@ -350,7 +438,9 @@ int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 					slices[k].folder, slices[i].folder, slices[i].name);
 	}
 	if (r == 0)
-		r = check_all_writable(slices, count, library, err);
+		r = check_all_given(slices, count, library, err);
+	for (int i = 0; r == 0 && i < count; i++)
+		r = make_region(&slices[i], err);
 	if (r)
 		return r;
 	printf("{\n  \"cdiVersion\": \"%s\",\n  \"kind\": \"vgpu/slice\",\n  \"devices\": [\n",
@@ -358,8 +448,8 @@ int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 	for (int i = 0; i < count; i++)
 		put_slice(&slices[i], i + 1 < count ? "," : "");
 	fputs("  ],\n  \"containerEdits\": {\"mounts\": [\n", stdout);
-	put_mount(library, library, true, ",");
-	put_mount(preload, "/etc/ld.so.preload", true, "");
+	put_mount(folder, CONTAINER_LIBRARY, true, ",");
+	put_mount(preload, CONTAINER_PRELOAD, true, "");
 	fputs("  ]}\n}\n", stdout);
 	*ret_status = 0;
 	return 0;

@@ -2,6 +2,7 @@
 /* vgpu doctor: whether quotas are in force, from where, and what is in their way. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "cli/left_out.h"
 #include "node/devices.h"
 #include "node/far.h"
+#include "node/nvml_library.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
@@ -167,7 +169,8 @@ static void add_patients(
 	}
 }
 
-static int look_at_processes(const struct request *request, struct diagnosis *d)
+static int look_at_processes(
+	const struct request *request, const struct inventory *devices, struct diagnosis *d)
 {
 	unsigned unseen = 0;
 	size_t most = 1;
@@ -179,8 +182,10 @@ static int look_at_processes(const struct request *request, struct diagnosis *d)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->view_count; i++)
 		add_patients(request, &d->views[i], d, &unseen);
-	if (request->pid && d->patient_count == 0)
+	if (request->pid && d->patient_count == 0) {
 		add_patient(d, NULL, NULL, request->pid);
+		d->patients[0].stray_bytes = nvml_library_read_held(devices, request->pid);
+	}
 	if (unseen)
 		tell_unseen(unseen);
 	return 0;
@@ -199,6 +204,13 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 {
 	const struct inspection *seen = &p->seen;
 
+	/* Whatever it has loaded, or says that it has: books that it is not in bind it by nothing. */
+	if (p->stray_bytes)
+		diagnosis_add(&d->problems,
+			"process %d: it holds %" PRIu64 " MiB of device memory by NVML, and is in "
+			"no slice "
+			"that is seen from here, so nothing tells that a quota binds it",
+			p->pid, p->stray_bytes >> 20);
 	if (!seen->is_readable && !p->view)
 		diagnosis_add(&d->problems,
 			"process %d: it cannot be looked at from here, so nothing tells whether a "
@@ -281,7 +293,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 		r = read_views(request, &sites, devices, &left, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
-		r = look_at_processes(request, d);
+		r = look_at_processes(request, devices, d);
 	if (r < 0)
 		return err_set(err, ENOMEM, "no memory");
 	left_out_tell(&sites, &left);

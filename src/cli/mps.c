@@ -28,6 +28,7 @@
 #include "base/file.h"
 #include "base/listing.h"
 #include "base/text.h"
+#include "cli/command.h"
 #include "mps/daemon.h"
 #include "node/slice.h"
 #include "policy/grant.h"
@@ -53,13 +54,33 @@ static bool is_path(const char *path)
 	       !strpbrk(path, " \t\r\n");
 }
 
-/* In a folder that everybody may make, only root or this user is an operator. */
+static bool is_operators(const struct stat *s)
+{
+	return s->st_uid == 0 || s->st_uid == geteuid();
+}
+
+/*
+ * At a name that everybody may make, only root or this user is an operator: of the folder, and of what a client would connect to. Where others may
+ * put something else in its place they answer the slice's clients, by whose word its time is not limited.
+ */
 static bool is_trusted(const char *path)
 {
-	struct stat s;
+	_cleanup_fd_ int folder_fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct err told = ERR_NULL;
+	struct stat folder, control;
 
-	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) &&
-	       (s.st_uid == 0 || s.st_uid == geteuid());
+	if (folder_fd < 0 || fstat(folder_fd, &folder) < 0 || !is_operators(&folder) ||
+		fstatat(folder_fd, "control", &control, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!is_operators(&control))
+		return false;
+	if (!(folder.st_mode & 022) || folder.st_mode & S_ISVTX)
+		return true;
+	(void)err_set(&told, EPERM,
+		"the MPS daemon of %s is not used, as others may write there; right is: chmod +t "
+		"%s, or CUDA_MPS_PIPE_DIRECTORY=%s where you trust them",
+		path, path, path);
+	command_warn(&told);
+	return false;
 }
 
 static bool find_operators(bool is_sim, struct mps *mps)
@@ -68,7 +89,7 @@ static bool find_operators(bool is_sim, struct mps *mps)
 
 	if (is_path(named) && mps_daemon_is_alive(named))
 		snprintf(mps->pipe, sizeof(mps->pipe), "%s", named);
-	else if (!is_sim && is_trusted(GRANT_MPS_PIPE) && mps_daemon_is_alive(GRANT_MPS_PIPE))
+	else if (!is_sim && mps_daemon_is_alive(GRANT_MPS_PIPE) && is_trusted(GRANT_MPS_PIPE))
 		strcpy(mps->pipe, GRANT_MPS_PIPE);
 	return mps->pipe[0];
 }

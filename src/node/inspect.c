@@ -60,12 +60,17 @@ const char *inspect_option(const struct inspection *inspection, const char *name
 	return value && *value ? value : NULL;
 }
 
-/* Takes over the path in a line of /proc/PID/maps, where it is the library's and none was seen before. */
+/*
+ * Takes over the path in a line of /proc/PID/maps, where it is the library's and none was seen before. What nobody can run is a file of that
+ * name, and no library.
+ */
 static void take_path(char *line, const char *library, char *ret_path, size_t size)
 {
 	const char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') + 1 : NULL;
+	const char *access = strchr(line, ' ');
+	bool is_run = access && strlen(access) > 4 && access[3] == 'x';
 
-	if (name && !*ret_path && strncmp(name, library, strlen(library)) == 0)
+	if (name && is_run && !*ret_path && strncmp(name, library, strlen(library)) == 0)
 		snprintf(ret_path, size, "%.*s", (int)strcspn(path, "\n"), path);
 }
 

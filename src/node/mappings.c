@@ -34,7 +34,7 @@ static bool read_line(char *line, struct mapping *ret_mapping)
 		    &at) < 7 ||
 		at == 0)
 		return false;
-	m.is_shared_and_written = strcmp(access, "rw-s") == 0;
+	m.is_shared_and_written = strlen(access) == 4 && access[1] == 'w' && access[3] == 's';
 	m.path = line + at;
 	m.path[strcspn(m.path, "\n")] = '\0';
 	*ret_mapping = m;

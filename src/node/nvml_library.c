@@ -67,3 +67,35 @@ int nvml_library_read_inventory(const char *path, struct inventory *ret_inventor
 
 	return r ? r : inventory_read(&library.driver, ret_inventory, err);
 }
+
+static uint64_t held_of(const struct nvml_driver *nvml, nvmlDevice_t device, int pid)
+{
+	static const enum process_list lists[] = {LIST_COMPUTE, LIST_MPS};
+	struct process_rows rows;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		if (nvml_list_processes(nvml, device, lists[i], &rows) < 0)
+			continue;
+		for (unsigned k = 0; k < rows.count; k++)
+			if (rows.at[k].pid == (unsigned)pid && rows.at[k].usedGpuMemory > most &&
+				rows.at[k].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
+				most = rows.at[k].usedGpuMemory;
+	}
+	return most;
+}
+
+uint64_t nvml_library_read_held(const struct inventory *devices, int pid)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	struct err ignored = ERR_NULL;
+	nvmlDevice_t device;
+	uint64_t held = 0;
+
+	if (nvml_library_open(NULL, &library, &ignored) != 0)
+		return 0;
+	for (unsigned i = 0; i < devices->count; i++)
+		if (nvml_find_device(&library.driver, devices->device[i].uuid, &device) == 0)
+			held += held_of(&library.driver, device, pid);
+	return held;
+}

@@ -33,3 +33,6 @@ void nvml_library_close(struct nvml_library *library);
 /* Opens the library, reads the devices and closes it. As nvml_library_open() and inventory_read(). */
 int nvml_library_read_inventory(
 	const char *path, struct inventory *ret_inventory, struct err *err) MUST_CHECK;
+
+/* What the machine's own NVML says that a process holds of these devices, by its PID; 0 where it says nothing. */
+uint64_t nvml_library_read_held(const struct inventory *devices, int pid);

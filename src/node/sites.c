@@ -61,7 +61,7 @@ static int identify_mapped(const char *link, const char *path, struct file_ident
 	if ((r == -EPERM || r == -EACCES) && path)
 		return identify(path, ret_identity);
 	/* What is of another length is another program's file. */
-	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -EBADF : r;
+	return r == 0 && ret_identity->size_bytes < sizeof(struct region_file) ? -ENODATA : r;
 }
 
 /* Its place among those that were found; their count where it is not among them. */
@@ -320,12 +320,14 @@ static int add_regions(struct sites *s, const char *pattern)
 	return 0;
 }
 
-/* Whether it may be a region's mapping. */
+/*
+ * Whether it may be a region's mapping, or a part of one: mlock(), mprotect(), madvise() and munmap() of a page leave several. The part with a
+ * program's slot is one to write to.
+ */
 static bool may_be_region(const struct mapping *m)
 {
-	return m->path[0] == '/' && m->is_shared_and_written && m->offset == 0 &&
-	       m->end - m->start ==
-		       round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize());
+	return m->path[0] == '/' && m->is_shared_and_written && m->inode &&
+	       m->offset < sizeof(struct region_file);
 }
 
 static bool is_text(const char *text)
@@ -352,9 +354,38 @@ static bool has_no_path(const struct mapping *m)
 	       strstr(m->path, "\\012") || !is_text(m->path);
 }
 
+/* Files that are none, as a device's, of which a program with a context has dozens of mappings. */
+#define OTHERS 8
+struct others {
+	struct {
+		uint64_t inode;
+		unsigned major, minor;
+	} list[OTHERS];
+	unsigned count;
+};
+
+static bool is_other(const struct others *o, const struct mapping *m)
+{
+	for (unsigned i = 0; i < min_u64(o->count, OTHERS); i++)
+		if (o->list[i].inode == m->inode && o->list[i].major == m->device_major &&
+			o->list[i].minor == m->device_minor)
+			return true;
+	return false;
+}
+
+static void note_other(struct others *o, const struct mapping *m)
+{
+	unsigned at = o->count++ % OTHERS;
+
+	o->list[at].inode = m->inode;
+	o->list[at].major = m->device_major;
+	o->list[at].minor = m->device_minor;
+}
+
 /* A process whose mappings are looked at. */
 struct mapper {
 	pid_t pid;
+	struct others others;
 	uid_t user;
 	bool sees_ours; /* its paths are ours: nothing of its own is mounted or is its root */
 	struct account *account; /* NULL: without an end */
@@ -392,26 +423,37 @@ static void put_last_at(struct sites *s, size_t at)
 	s->list[at] = s->list[--s->count];
 }
 
+/* Whether another region is known by it: one may be mounted over the other. */
+static bool is_taken(const struct sites *s, size_t but, const char *path)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (i != but && strcmp(s->list[i].region, path) == 0)
+			return true;
+	return false;
+}
+
 static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
 {
 	char link[MAPPED_PATH_BYTES], path[PATH_BYTES], name[256];
-	bool is_own = by->user == geteuid(), has_path = !has_no_path(m);
+	bool is_own = by->user == geteuid(), has_name = !has_no_path(m), has_path;
 	struct file_identity id;
 	struct site *site;
 	size_t known;
 	int r;
 
+	if (is_other(&by->others, m))
+		return 0;
 	if (by->account)
 		by->account->lines += LINES_OF_OPENING;
 	mapped_path(by->pid, m, link);
-	if (!has_path)
-		strcpy(path, link);
-	else if ((size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by->pid, m->path) >=
-		 sizeof(path))
-		return 0;
+	/* One that is too long for a path has none. */
+	has_path = has_name && (size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)by->pid,
+				       m->path) < sizeof(path);
 	r = identify_mapped(link, is_own && has_path ? path : NULL, &id);
 	if (r == -EMEDIUMTYPE)
 		s->strange_count++;
+	if (r == -EBADF)
+		note_other(&by->others, m);
 	if (r < 0)
 		return 0;
 	known = find_known(s, &id);
@@ -426,7 +468,12 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	/* The path is for people, and nothing is opened by it. */
 	if (by->sees_ours && has_path)
 		snprintf(path, sizeof(path), "%s", m->path);
-	name_region(path, by->sees_ours && has_path ? 0 : by->pid, name, sizeof(name));
+	name_region(has_path   ? path
+		    : has_name ? m->path
+			       : link,
+		by->sees_ours && has_path ? 0 : by->pid, name, sizeof(name));
+	if (!has_path || is_taken(s, known, path))
+		strcpy(path, link);
 	site = append(s, name, NULL, path);
 	if (!site)
 		return -ENOMEM;

@@ -15,7 +15,7 @@
 #define LIBRARY                                                                                   \
 	"mkdir -p lib && cp \"$VGPU_LIBDIR/libvgpu.so\" lib && export VGPU_LIBDIR=\"$HERE/lib\" " \
 	"&& "                                                                                     \
-	"echo \"$HERE/lib/libvgpu.so\" >lib/ld.so.preload && "
+	"echo /etc/vgpu-lib/libvgpu.so >lib/ld.so.preload && "
 #define SHARE(name, lines)                                                                         \
 	"mkdir -p " name " && printf 'vgpu-share 1\\n" lines "device * memory 4g\\nend\\n' >" name \
 	"/share && "
@@ -55,10 +55,30 @@ static void a_share_becomes_a_device(void **state)
 	assert_says(said->out, "device a\ndevice web\n");
 	assert_says(said->out, "/a /etc/vgpu ro\n");
 	assert_says(said->out, "/b /etc/vgpu ro\n");
-	assert_says(said->out, "/r rw\n");
+	assert_says(said->out, "/r ro\n");
+	assert_says(said->out, "/r/region rw\n");
 	assert_says(said->out, "/t rw\n");
 	assert_says(said->out, "/ld.so.preload /etc/ld.so.preload ro\n");
-	assert_says(said->out, "/lib/libvgpu.so ro\n");
+	assert_says(said->out, "/lib /etc/vgpu-lib ro\n");
+}
+
+/* Beside the share, where a container can make and remove nothing: a mount needs the file, so it is made. */
+static void a_region_in_the_shares_folder_is_the_folders(void **state)
+{
+	const struct said *said =
+		tool_run("cd \"$HERE\" && rm -rf a && umask 077 && " LIBRARY SHARE("a",
+			"region /etc/vgpu/books\n") "chmod 755 a lib && chmod 644 "
+						    "lib/ld.so.preload a/share && \"$VGPU\" cdi "
+						    "a" CHECK
+						    " && stat -c %%a:%%s a/books && \"$VGPU\" cdi "
+						    "a | cksum && \"$VGPU\" cdi a | cksum");
+
+	assert_string_equal(said->err, "");
+	assert_int_equal(said->status, 0);
+	assert_says(said->out, "/a /etc/vgpu ro\n");
+	assert_says(said->out, "/a/books /etc/vgpu/books rw\n");
+	assert_says(said->out, "666:");
+	assert_null(strstr(said->out, "666:0\n"));
 }
 
 /* A runtime knows versions up to its own day's, and names with a digit first are of 0.5.0. */
@@ -115,13 +135,13 @@ static void a_container_gets_no_folder_with_anybodys_limits(void **state)
 	char line[600];
 
 	snprintf(line, sizeof(line), "region %s", tool_path("f/region"));
-	refuse("f", line, "would let a container write to all of");
+	refuse("f", line, "would give a container all of");
 	snprintf(line, sizeof(line), "region %s", tool_path("region"));
 	refuse("f", line, "a folder of its own is right");
 	snprintf(line, sizeof(line), "turns %s", tool_path("f/../lib"));
-	refuse("f", line, "the line `turns` would let");
-	refuse("f", "region /region", "write to all of /, in which");
-	refuse("f", "region /etc/region", "write to all of /etc, in which /etc/vgpu is");
+	refuse("f", line, "the line `turns` would give");
+	refuse("f", "region /region", "all of /, in which");
+	refuse("f", "region /etc/region", "all of /etc, in which /etc/vgpu is");
 	/* The share itself would be mounted. */
 	snprintf(line, sizeof(line), "region %s", tool_path("f/share/region"));
 	refuse("f", line, "/f/share, which is not there, or is none");
@@ -147,11 +167,19 @@ static void a_container_gets_no_folder_from_which_another_is_mounted(void **stat
 	tool_run("cd \"$HERE\" && mkdir -p q/r && chown 54321 q/r && chmod 1777 q");
 	snprintf(lines, sizeof(lines), "region %s", tool_path("q/r/region"));
 	refuse("h", lines, "in whose place others may put something else");
-	said = tool_run("cd \"$HERE\" && chmod 0755 q && " LIBRARY SHARE(
-		"l", "region '\"$HERE\"'/q/r/region\\n") "\"$VGPU\" cdi l >/dev/null");
+	/* Who owns the folder could put a link in the place of the file. */
+	tool_run("cd \"$HERE\" && chmod 0755 q");
+	refuse("h", lines, "in whose place others may put something else");
+	said = tool_run("cd \"$HERE\" && chown 0 q/r && " LIBRARY SHARE(
+		"l", "region '\"$HERE\"'/q/r/region\n") "\"$VGPU\" cdi l >/dev/null && ls q/r");
 	assert_int_equal(said->status, 0);
+	assert_string_equal(said->out, "region\n");
+	tool_run("cd \"$HERE\" && rm q/r/region && ln -s ../../k/share q/r/region");
+	refuse("h", lines, "Too many levels of symbolic links");
+	refuse("h", "region /etc/vgpu/share", "a file beside the share is right");
+	refuse("h", "region /etc/vgpu/a/region", "a file beside the share is right");
 	snprintf(lines, sizeof(lines), "region %s", tool_path("k/region"));
-	refuse("h", lines, "write to a share, in or below");
+	refuse("h", lines, "a container a share, in or below");
 	refuse("h", "turns /etc/cdi", "turns");
 	said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("i", "region '\"$HERE\"'/n/region\\n")
 			SHARE("j", "region '\"$HERE\"'/n/deep/region\\n") "\"$VGPU\" cdi i j");
@@ -167,11 +195,30 @@ static void what_runtimes_take_for_no_name_is_refused(void **state)
 
 static void a_library_that_nothing_loads_is_refused(void **state)
 {
+	static const char *const lists[] = {"", "/etc/vgpu-lib/libvgpu.so.old",
+		"# /etc/vgpu-lib/libvgpu.so", "/x/etc/vgpu-lib/libvgpu.so",
+		"libm.so.6 /etc/vgpu-lib/libvgpu.so", "libc.so.6:/etc/vgpu-lib/libvgpu.so"};
+	static const char *const right[] = {
+		"/etc/vgpu-lib/libvgpu.so", " # ours\\n\\t/etc/vgpu-lib/libvgpu.so:libm.so.6"};
 	const struct said *said = tool_run("cd \"$HERE\" && " LIBRARY SHARE(
 		"f", "") "rm lib/ld.so.preload && \"$VGPU\" cdi f");
 
 	assert_int_equal(said->status, 1);
-	assert_says(said->err, "ld.so.preload does not name the library; right is: echo /");
+	assert_says(said->err, "right is: echo /etc/vgpu-lib/libvgpu.so | install");
+	for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		said = tool_run("cd \"$HERE\" && " LIBRARY SHARE(
+					"f", "") "echo '%s' >lib/ld.so.preload && \"$VGPU\" cdi f",
+			lists[i]);
+		assert_int_equal(said->status, 1);
+		assert_string_equal(said->out, "");
+		assert_says(said->err, "ld.so.preload does not name the library first");
+	}
+	for (unsigned i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+		said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("f",
+					"") "printf '%s' >lib/ld.so.preload && \"$VGPU\" cdi f",
+			right[i]);
+		assert_int_equal(said->status, 0);
+	}
 }
 
 /* Nobody but root would have limits: the dynamic linker goes past a list and a library that it may not read. */
@@ -199,10 +246,31 @@ static void what_not_everybody_may_read_is_refused(void **state)
 	}
 }
 
+static void what_others_may_write_is_refused(void **state)
+{
+	static const char *const names[] = {
+		"lib", "lib/ld.so.preload", "lib/libvgpu.so", "m", "m/share"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (unsigned k = 0; k < 2; k++) {
+			const struct said *said = tool_run(
+				"cd \"$HERE\" && umask 022 && rm -rf lib m && " LIBRARY SHARE(
+					"m", "") "%s %s && \"$VGPU\" cdi m",
+				k ? "chmod go+w" : "chown 54321", names[i]);
+
+			assert_int_equal(said->status, 1);
+			assert_string_equal(said->out, "");
+			assert_says(said->err, names[i]);
+			assert_says(said->err, "not root's and yours alone");
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_share_becomes_a_device),
+		cmocka_unit_test(a_region_in_the_shares_folder_is_the_folders),
 		cmocka_unit_test(the_version_is_the_oldest_that_has_the_names),
 		cmocka_unit_test(what_is_no_slice_is_refused),
 		cmocka_unit_test(a_container_gets_no_folder_with_anybodys_limits),
@@ -210,6 +278,7 @@ int main(void)
 		cmocka_unit_test(what_runtimes_take_for_no_name_is_refused),
 		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
 		cmocka_unit_test(what_not_everybody_may_read_is_refused),
+		cmocka_unit_test(what_others_may_write_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

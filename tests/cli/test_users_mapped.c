@@ -39,6 +39,70 @@ static void what_a_process_has_mapped_cannot_be_hidden(void **state)
 	assert_string_equal(said->out, "54321/train\n54321/train\n54321/root\n54321/train\n");
 }
 
+/* By a path that is longer than any that a call takes, and by mappings in parts. */
+static void what_a_process_has_mapped_in_parts_or_far_below_is_seen(void **state)
+{
+	static const char *const changes[] = {"libc.mlock(p(0x10000), 4096)",
+		"libc.mprotect(p(0), 4096, 0)", "libc.mprotect(p(0x20000), 4096, 7)",
+		"libc.munmap(p(0), 4096)", "libc.munmap(p(len(m) - 4096 & ~4095), 4096)",
+		"libc.madvise(p(0x30000), 4096, 10)",
+		"libc.mremap(p(0), len(m), len(m) + 65536, 1)"};
+	const struct said *said;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(changes); i++) {
+		users_begin_maps();
+		said = tool_run(AS MAPS
+			"sed -i '/^subprocess/i import ctypes; libc = ctypes.CDLL(None); "
+			"libc.mremap.restype = ctypes.c_void_p; base = "
+			"ctypes.addressof(ctypes.c_char.from_buffer(m)); "
+			"p = lambda offset: ctypes.c_void_p(base + offset); %s' /tmp/x/map.py\n"
+			"as $A sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & look",
+			changes[i]);
+		assert_string_equal(said->err, "");
+		assert_string_equal(said->out, "54321/train\n");
+	}
+	users_begin_maps();
+	said = tool_run(
+		AS MAPS "cat >/tmp/x/deep.py <<'END'\nimport os\nos.chdir('/tmp/x')\n"
+			"for i in range(20): os.mkdir('d' * 250); os.chdir('d' * 250)\n"
+			"os.rename('/tmp/x/train', 'train')\nEND\n"
+			"as $A sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & ready; "
+			"as $A sh -c 'python3 /tmp/x/deep.py'; look");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "54321/train\n");
+}
+
+/* A monitor refuses metrics of which two are one. */
+static void no_sample_is_written_twice(void **state)
+{
+	const struct said *said;
+	struct region region;
+	unsigned device;
+
+	users_begin_maps();
+	assert_int_equal(region_open("/tmp/x/train/region", &region), 0);
+	assert_int_equal(
+		region_device(&region, "GPU-00000000-1111-2222-3333-444444444444", &device), 0);
+	region_close(&region);
+	said = tool_run(AS MAPS "cat >>/tmp/x/two.py <<'END'\nimport mmap, subprocess, time, os\n"
+				"def mapped():\n    f = open('/tmp/x/train/region', 'r+b'); return "
+				"mmap.mmap(f.fileno(), %zu)\n"
+				"m = mapped()\n"
+				"subprocess.check_call('cp /tmp/x/train/region /tmp/x/copy; mount "
+				"-t tmpfs none /tmp/x/train; cp /tmp/x/copy /tmp/x/train/region', "
+				"shell=True)\n"
+				"n = mapped()\nopen('/tmp/x/ready', 'w')\n"
+				"while not os.path.exists('/tmp/x/end'): time.sleep(0.01)\nEND\n"
+				"as $A unshare -Urm sh -c 'python3 /tmp/x/two.py' & ready\n"
+				"\"$VGPU\" list --all --prometheus >/tmp/x/metrics; grep -c "
+				"^vgpu_slice_processes /tmp/x/metrics\n"
+				"grep -v '^#' /tmp/x/metrics | sed 's/ [^ ]*$//' | sort | uniq -d; "
+				": >/tmp/x/end; wait",
+		sizeof(struct region_file));
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "2\n");
+}
+
 /* Root opens what is mapped and nothing that has taken its path. */
 static void what_is_mounted_over_a_mapped_path_is_not_opened(void **state)
 {
@@ -219,6 +283,9 @@ static int run(void)
 		cmocka_unit_test_setup(
 			a_mapping_on_an_overlay_of_a_users_is_told_and_not_opened, users_clear),
 		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, users_clear),
+		cmocka_unit_test_setup(
+			what_a_process_has_mapped_in_parts_or_far_below_is_seen, users_clear),
+		cmocka_unit_test_setup(no_sample_is_written_twice, users_clear),
 		cmocka_unit_test_setup(
 			a_process_of_a_users_container_is_shown_as_hers, users_clear),
 		cmocka_unit_test_setup(

@@ -16,6 +16,9 @@ LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/l
 # What of the host the page's commands write to, which is below the place's folder here.
 WRITTEN = ("/srv/", "/run/", "/etc/cdi")
 LIBRARY = "/usr/local/lib/vgpu"
+# What Docker leaves a container's root; without the change of root, which leads to a place without any limit (SECURITY.md).
+CAPABILITIES = ["CAP_" + name for name in ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE",
+                                           "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID")]
 
 
 class Skipped(Exception):
@@ -41,7 +44,7 @@ class Place:
         os.makedirs(library)
         shutil.copy(os.path.join(build, "src/tenant/libvgpu.so"), library)
         with open(library + "/ld.so.preload", "w", encoding="utf-8") as file:
-            file.write(library + "/libvgpu.so\n")
+            file.write("/etc/vgpu-lib/libvgpu.so\n")
         for name in FOLDERS:
             os.makedirs(os.path.join(self.folder, "lower", name))
         for name, to in LINKS.items():
@@ -107,8 +110,8 @@ def mount_of(to, kind, source, *options):
 class Container:
     """One that runs a shell script, in the root that Docker would give it: an overlay."""
 
-    def __init__(self, place, line, script, mounts=()):
-        """mounts: more of them, in the form of a specification of the Container Device Interface."""
+    def __init__(self, place, line, script, mounts=(), capabilities=None):
+        """mounts: more of them, in the form of a specification of the Container Device Interface. capabilities: others than runc's own."""
         options = page.read(line)
         bundle = f"{place.folder}/{place.count}"
         place.count += 1
@@ -129,6 +132,8 @@ class Container:
             "user": {"uid": options["user"], "gid": options["user"]},
             "args": ["/bin/sh", "-c", script],
             "env": [*(f"{name}={value}" for name, value in place.environment().items()), *options["env"]]})
+        if capabilities:
+            spec["process"]["capabilities"] = {which: capabilities for which in ("bounding", "effective", "permitted")}
         # Below the build, which may lie in /tmp.
         spec["mounts"] += [mount_of(to, "tmpfs", "tmpfs", "mode=1777") for to in options["tmpfs"]]
         spec["mounts"] += [mount_of(to, "bind", source, "rbind", how) for source, to, how in place.mounts()]

@@ -16,7 +16,7 @@ import time
 
 import engine
 import page
-from container import Container, Place, Skipped
+from container import CAPABILITIES, Container, Place, Skipped
 
 DEMO = os.path.join(os.path.dirname(__file__), "../../tools/demo.sh")
 WANTED_BYTES = 3 * 256 << 20
@@ -263,6 +263,51 @@ def holds_whatever_is_preloaded(place, line):
     check(len(re.findall(r"took 13 x 256 MiB|^2 count=13$", said, re.M)) == count, f"the quota holds in all of {count}", said)
 
 
+# What root of a container does to each path that its limits are made of, and to each folder above: PATH. A folder that went is made anew, as
+# it was, for programs find nothing in the place of a folder that lacks.
+ATTACKS = {
+    "rename": "import os; os.rename('PATH', 'PATH.away')",
+    "rename and make": "import os; os.rename('PATH', 'PATH.away'); os.makedirs('PATH') if os.path.isdir('PATH.away') else open('PATH', 'w')",
+    "rename and copy": "import os, shutil; os.rename('PATH', 'PATH.away'); "
+                       "(shutil.copytree if os.path.isdir('PATH.away') else shutil.copy)('PATH.away', 'PATH')",
+    "link": "import os; os.rename('PATH', 'PATH.away'); os.symlink('/tmp', 'PATH')",
+    "exchange": "import ctypes, os; os.mkdir('PATH.other') if os.path.isdir('PATH') else open('PATH.other', 'w'); "
+                "ctypes.CDLL(None).renameat2(-100, b'PATH', -100, b'PATH.other', 2) and exit(1)",
+    "remove": "import os; os.remove('PATH')",
+    "empty": "import shutil; shutil.rmtree('PATH')",
+}
+ROOM_BLOCKS = 3  # of 256 MiB with a context of 518 MiB, beside another context with 8 of them, are 4 GiB
+
+
+def binds_against_root(place, line, mounts=()):
+    """No rename and no removal of what its limits are made of, or of a folder above, gives a container another quota."""
+    options = page.read(line)
+    every = [m["containerPath"] for m in (*(m for name in options["devices"] for m in place.device(name)), *mounts)]
+    every += [volume.split(":")[1] for volume in options["volumes"]]
+    paths = set(every)
+    for path in every:
+        while (path := os.path.dirname(path)) != "/":
+            paths.add(path)
+    tenants = ""
+    for path in sorted(paths, key=lambda p: (-p.count("/"), p)):
+        for name, attack in ATTACKS.items():
+            tenants += (f"echo '{name} {path}:'; python3 -c \"{attack.replace('PATH', path)}\" 2>/dev/null && echo done\n"
+                        "tenant --blocks 40 2>&1\n")
+    script = f"tenant --blocks 8 --hold 300000 >/sim/held 2>&1 & until [ -s /sim/held ]; do sleep 0.05; done; cat /sim/held\n{tenants}kill %1\n"
+    said = Container(place, line, script, mounts, CAPABILITIES).end()
+    os.remove(place.sim + "/held")
+    took = [int(count) for count in re.findall(r"took (\d+) x 256 MiB", said)]
+    check(took[0] == 8 and max(took[1:]) == ROOM_BLOCKS, "the quota holds whatever is renamed and removed", said)
+
+
+def is_refused_without_its_books(place, line):
+    """Where the region's own mount was left out nobody makes another one."""
+    without = re.sub(r"-v \S+:/etc/vgpu/region \\\n", "", line)
+    check(without != line, "the line mounts a region", line)
+    said = Container(place, without, "tenant --blocks 3; rm -f /etc/vgpu/region; tenant --blocks 3").end()
+    check(not TOOK.search(said) and "/etc/vgpu/region" in said and "Read-only file system" in said, "it is refused", said)
+
+
 def binds_every_user(place, line):
     """Also where root has a umask of 077, under which the page's commands were run."""
     os.chmod(place.folder + "/lower/tmp", 0o1777)
@@ -331,6 +376,9 @@ def main():
             attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
         attempt("whatever is preloaded before the library", holds_whatever_is_preloaded, bound)
         attempt("every user of a container", binds_every_user, bound)
+        attempt("a slice whose region is not mounted", is_refused_without_its_books, bound)
+        for line in (bound, next(section.lines[0] for section in sections if "--device" in section.lines[0])):
+            attempt(f"root of a container: {' '.join(line.split())}", binds_against_root, line)
         attempt("the demo in a container", shows_the_demo)
         attempt("slices inside a container", runs_slices_inside, plain)
         read_only = [line for section in sections for line in section.lines if "--read-only" in line][0]

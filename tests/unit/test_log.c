@@ -5,8 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/stderr.h"
 
 #include "tests/unit/capture.h"
 #include "tests/unit/cmocka_ready.h"
@@ -241,6 +246,154 @@ static void an_unknown_word_is_named_and_the_others_count(void **state)
 	assert_null(unknown);
 }
 
+/* In a child whose descriptor 2 is that one, which the child closes: how it ended, by a test's question. */
+static int in_child(int stderr_fd, int (*question)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		dup2(stderr_fd, STDERR_FILENO);
+		close(stderr_fd);
+		alarm(5);
+		_exit(question());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int says_a_line(void)
+{
+	sigset_t waiting, mask;
+	struct sigaction action;
+
+	log_warn("nobody listens");
+	/* Nothing is left of it. */
+	if (sigpending(&waiting) < 0 || sigismember(&waiting, SIGPIPE) ||
+		sigprocmask(SIG_BLOCK, NULL, &mask) < 0 || sigismember(&mask, SIGPIPE) ||
+		sigismember(&mask, SIGTTOU) || sigaction(SIGPIPE, NULL, &action) < 0)
+		return 1;
+	return action.sa_handler != SIG_DFL;
+}
+
+static int keeps_what_waits(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGPIPE);
+	log_warn("nobody listens");
+	sigpending(&set);
+	return !sigismember(&set, SIGPIPE);
+}
+
+static void nobody_who_reads_it_ends_no_program(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	assert_int_equal(in_child(ends[1], says_a_line), 0);
+	assert_int_equal(in_child(ends[1], keeps_what_waits), 0);
+	close(ends[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	close(ends[0]);
+	assert_int_equal(in_child(ends[1], says_a_line), 0);
+	close(ends[1]);
+}
+
+static void fill(int fd)
+{
+	static const char bytes[4096];
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while (write(fd, bytes, sizeof(bytes)) > 0 || write(fd, bytes, 1) > 0)
+		;
+	fcntl(fd, F_SETFL, 0);
+}
+
+/* By an alarm it would end with 142. */
+static void nobody_waits_for_a_reader(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	fill(ends[1]);
+	assert_int_equal(in_child(ends[1], says_a_line), 0);
+	assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fill(ends[1]);
+	assert_int_equal(in_child(ends[1], says_a_line), 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static const char *data_path;
+
+/* Whether a line came into a file that the program has opened with these flags after it closed its stderr. */
+static int gets_a_line(int flags)
+{
+	static const char data[600] = "data";
+	char text[1200];
+	int fd;
+
+	close(STDERR_FILENO);
+	if (open(data_path, flags | O_CREAT | O_TRUNC, 0600) != STDERR_FILENO ||
+		write(STDERR_FILENO, data, sizeof(data)) != sizeof(data) ||
+		lseek(STDERR_FILENO, 0, SEEK_SET) != 0)
+		return 1;
+	log_warn("a line");
+	fd = open(data_path, O_RDONLY);
+	if (read(fd, text, sizeof(text)) < (ssize_t)sizeof(data) ||
+		memcmp(text, data, sizeof(data)) != 0)
+		return 1;
+	return lseek(fd, 0, SEEK_END) != sizeof(data);
+}
+
+static int has_a_file_there(void)
+{
+	stderr_remember();
+	return gets_a_line(O_RDWR) | gets_a_line(O_WRONLY) << 1 |
+	       gets_a_line(O_RDWR | O_APPEND) << 2 | !gets_a_line(O_WRONLY | O_APPEND) << 3;
+}
+
+/* A pipe that another one reads is what programs that show their own stderr have made of it (notebooks). */
+static int has_a_pipe_there(void)
+{
+	char text[64] = "";
+	int ends[2], both[2];
+
+	stderr_remember();
+	if (pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0)
+		return 1;
+	log_warn("a line");
+	if (read(ends[0], text, sizeof(text) - 1) < 6 || strncmp(text, "vgpu: ", 6) ||
+		socketpair(AF_UNIX, SOCK_STREAM, 0, both) || dup2(both[1], STDERR_FILENO) < 0)
+		return 2;
+	log_warn("a line");
+	return recv(both[0], text, sizeof(text), MSG_DONTWAIT) >= 0 ? 3 : 0;
+}
+
+static void what_a_program_opens_in_the_place_of_its_stderr_is_its_own(void **state)
+{
+	char path[] = "/tmp/vgpu-log.XXXXXX";
+	int fd = mkstemp(path), null_fd = open("/dev/null", O_WRONLY);
+
+	assert_true(fd >= 0 && null_fd >= 0);
+	close(fd);
+	data_path = path;
+	/* A file of lines is written to at its end alone. */
+	assert_int_equal(in_child(null_fd, has_a_file_there), 0);
+	unlink(path);
+	assert_int_equal(in_child(null_fd, has_a_pipe_there), 0);
+	close(null_fd);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_default_levels, set_default_levels)
@@ -254,6 +407,9 @@ int main(void)
 		TEST(a_daemon_writes_every_line),
 		TEST(one_place_writes_sixteen_lines_and_says_that_it_stops),
 		TEST(errno_is_kept),
+		TEST(nobody_who_reads_it_ends_no_program),
+		TEST(nobody_waits_for_a_reader),
+		TEST(what_a_program_opens_in_the_place_of_its_stderr_is_its_own),
 		TEST(lines_below_the_level_cost_nothing_and_are_not_evaluated),
 		TEST(levels_are_set_for_all_topics_or_for_one),
 		TEST(every_level_and_topic_has_its_word),

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/stderr.h"
 #include "policy/share.h"
 #include "tenant/door/swap.h"
 #include "tenant/driver/attach.h"
@@ -238,6 +239,7 @@ __attribute__((constructor)) static void put_first(void)
 	struct walk w = {.is_behind_program = false};
 	int saved_errno = errno;
 
+	stderr_remember();
 	if (is_bound() && dl_iterate_phdr(visit_own, &w)) {
 		dl_iterate_phdr(visit_before_us, &w);
 		if (w.is_needed)

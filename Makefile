@@ -105,8 +105,8 @@ load: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 
 hunt: build-test ## random programs against the limits, HUNT_SECONDS=n of each kind, from HUNT_SEED on
 	$(Q)HUNT_SECONDS=$(HUNT_SECONDS) $(TEST) build/test --verbose --timeout-multiplier 0 \
-		$(if $(HUNT_PROGRAM),hunt-compute,$(if $(HUNT_REPLAY),hunt-honest,hunt-honest \
-		hunt-hostile hunt-failing hunt-compute))
+		$(if $(HUNT_LIE),hunt-lies,$(if $(HUNT_PROGRAM),hunt-compute,$(if $(HUNT_REPLAY),hunt-honest,\
+		hunt-honest hunt-hostile hunt-failing hunt-compute hunt-lies)))
 
 rounds: build-test ## ROUNDS=n times each family of calls, or FAMILY alone, takes and gives back
 	$(Q)ROUNDS=$(ROUNDS) FAMILY=$(FAMILY) $(TEST) build/test --verbose --timeout-multiplier 0 hunt-rounds
@@ -302,6 +302,6 @@ help: ## this list
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests), WITHOUT=SUITE (of test),"
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of load), MINUTES, SEED (of soak),"
-	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
+	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT, HUNT_LIE=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
 	@echo "MODELS (of models), IMAGE=NAME:TAG (of image), KIND (of playground), TESTS (of aarch64), BENCH (of bench),"
 	@echo "CLIENTS (of clients; torch takes 3 GB), LIBRARIES (of a driver, for check-coverage)"

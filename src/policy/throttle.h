@@ -87,7 +87,7 @@ enum throttle_step throttle_turn(
  * and a slice that has saved up budget by that may have one more; and one whose short kernels get less
  * by what each change of turns takes has its turns a little longer. saved_ns: of what the slice is
  * sure to get; less than 0: it owes. owed_ns: of what it could not have while others had the device for long, and by which
- * its turn is longer, 8 ms at most.
+ * its turn is longer, 24 ms at most.
  */
 uint64_t throttle_turn_moment(uint64_t estimate_ns, int64_t saved_ns, uint64_t owed_ns,
 	uint64_t busy_until_ns, uint64_t now_ns);

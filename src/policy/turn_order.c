@@ -18,12 +18,14 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns)
 	return now_ns < peer->doubt.ignored_until_ns;
 }
 
-/* The state that counts by the clock alone. A wish beyond its measure is not one of ours. */
+/* The state that counts by the clock alone. A wish or claim beyond its measure is not one of ours. */
 static enum turn_state stated(const struct turn_claim *claim, uint64_t now_ns)
 {
 	if (now_ns >= claim->until_ns)
 		return TURN_FREE;
 	if (claim->state == TURN_WANT && claim->until_ns - now_ns > 2 * TURN_WISH_NS)
+		return TURN_FREE;
+	if (claim->state == TURN_CLAIM && claim->until_ns - now_ns > 2 * TURN_CLAIM_NS)
 		return TURN_FREE;
 	return claim->state;
 }
@@ -40,6 +42,8 @@ enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns)
 
 	if (state < TURN_CLAIM)
 		return state;
+	if (state == TURN_CLAIM && peer->doubt.claimed_ns > TURN_CLAIMS_NS)
+		return TURN_FREE;
 	return turn_order_is_ignored(peer, now_ns) || is_outlasted(peer) ? TURN_FREE : state;
 }
 
@@ -77,6 +81,18 @@ void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
 	doubt->way_ns += waited_ns < BLAME_NS ? waited_ns : BLAME_NS;
 }
 
+/* Of two looks in a row that show a claim, no turn lies between. */
+static void note_claim(struct turn_doubt *doubt, enum turn_state state, uint64_t elapsed_ns)
+{
+	bool was_claiming = doubt->was_claiming;
+
+	doubt->was_claiming = state == TURN_CLAIM;
+	if (state == TURN_HOLD)
+		doubt->claimed_ns = 0;
+	else if (was_claiming && doubt->was_claiming)
+		doubt->claimed_ns += min_u64(elapsed_ns, BLAME_NS);
+}
+
 /* Whether it came for whom the reader made room. It may put off when it comes as often as it likes. */
 static void note_promise(struct turn_peer *peer, uint64_t elapsed_ns, uint64_t now_ns)
 {
@@ -100,6 +116,7 @@ void turn_order_note(
 
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
+	note_claim(doubt, state, elapsed_ns);
 	if (!doubt->was_in_way)
 		doubt->is_outlasted = false;
 	if (state != TURN_WANT)
@@ -259,6 +276,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	doubt->is_slow |= from->is_slow;
 	doubt->way_ns += from->way_ns;
 	doubt->excused_ns += from->excused_ns;
+	doubt->claimed_ns = later(doubt->claimed_ns, from->claimed_ns);
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
 	if (from->ignored_times > doubt->ignored_times)

@@ -28,6 +28,7 @@
 
 #define TURN_WISH_NS	 UINT64_C(5000000) /* a wish counts so long after it was last said */
 #define TURN_CLAIM_NS	 UINT64_C(1000000) /* a claim is a matter of a few us */
+#define TURN_CLAIMS_NS	 UINT64_C(4000000) /* who claims for so long takes no turn */
 #define TURN_TAKE_NS	 UINT64_C(300000)  /* what the first in line has for taking a free turn */
 #define TURN_NEXT_NS	 UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	 UINT64_C(1000000000) /* not believed, the first time */
@@ -75,12 +76,13 @@ struct turn_doubt {
 	uint64_t
 		outlasted_ns; /* when the turn began that is not believed any more, nor any before it */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
+	uint64_t claimed_ns; /* for how long it was seen claiming, since it last held a turn */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */
 	uint64_t promised_since_ns;
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
-	bool was_in_way;
+	bool was_in_way, was_claiming;
 	bool is_outlasted; /* there is one */
 	bool is_awaited;   /* the reader's present wish waits for it */
 	bool has_taken;	   /* the reader gave its last turn back for it, and has had none since */

@@ -35,17 +35,17 @@ static int keep_errno(int r, int saved)
 	return r;
 }
 
-/* Whoever holds the turn beside the other one is as much in the way. */
+/* Whoever claims or holds the turn beside the other one is as much in the way. */
 static int wait_for(
 	struct turn *t, int other, uint64_t now_ns, uint64_t poll_ns, uint64_t *ret_poll_ns)
 {
-	bool is_held = other >= 0 && turn_order_state(&t->peers[other], now_ns) == TURN_HOLD;
+	bool is_taken = other >= 0 && turn_order_state(&t->peers[other], now_ns) >= TURN_CLAIM;
 
 	t->awaited = other;
 	for (unsigned i = 0; i < t->peer_count; i++)
 		t->peers[i].doubt.is_awaited =
 			(int)i == other ||
-			(is_held && turn_order_state(&t->peers[i], now_ns) == TURN_HOLD);
+			(is_taken && turn_order_state(&t->peers[i], now_ns) >= TURN_CLAIM);
 	*ret_poll_ns = poll_ns;
 	return TURN_E_WAIT;
 }

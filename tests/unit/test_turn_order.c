@@ -17,6 +17,7 @@ static void what_a_record_says_counts_until_its_time(void **state)
 		{TURN_WANT, NOW + 11 * MS, TURN_FREE}, /* no honest wish lasts that long */
 		{TURN_CLAIM, NOW + 1, TURN_CLAIM},
 		{TURN_CLAIM, NOW, TURN_FREE},
+		{TURN_CLAIM, NOW + 3 * MS, TURN_FREE}, /* nor such a claim */
 		{TURN_HOLD, NOW + 44 * MS, TURN_HOLD},
 		{TURN_HOLD, UINT64_MAX, TURN_HOLD}, /* believed, until it has overstayed */
 		{TURN_HOLD, NOW, TURN_FREE},
@@ -74,6 +75,30 @@ static void the_best_rank_goes_first_and_then_who_came_first(void **state)
 		assert_int_equal(line.before, rows[i].before);
 		assert_int_equal(line.in_way, -1);
 	}
+}
+
+/* It may do so for as long as it likes, and is in nobody's way. */
+static void who_claims_and_takes_no_turn_is_believed_no_more_until_it_has_one(void **state)
+{
+	struct turn_peer p = peer(TURN_CLAIM, 0, NOW, NOW + MS / 2);
+	uint64_t now_ns = NOW;
+
+	for (; now_ns <= NOW + TURN_CLAIMS_NS; now_ns += MS / 2) {
+		assert_int_equal(turn_order_state(&p, now_ns), TURN_CLAIM);
+		p.claim.until_ns = now_ns + MS;
+		turn_order_note(&p, NULL, MS / 2, now_ns);
+	}
+	assert_int_equal(turn_order_state(&p, now_ns - 1), TURN_FREE);
+	p.claim.state = TURN_WANT;
+	turn_order_note(&p, NULL, MS / 2, now_ns);
+	p.claim.state = TURN_CLAIM;
+	turn_order_note(&p, NULL, MS / 2, now_ns);
+	assert_int_equal(turn_order_state(&p, now_ns - 1), TURN_FREE);
+	p.claim.state = TURN_HOLD;
+	turn_order_note(&p, NULL, MS / 2, now_ns);
+	p.claim.state = TURN_CLAIM;
+	turn_order_note(&p, NULL, MS / 2, now_ns);
+	assert_int_equal(turn_order_state(&p, now_ns - 1), TURN_CLAIM);
 }
 
 static void who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed(void **state)
@@ -302,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_record_says_counts_until_its_time),
 		cmocka_unit_test(the_best_rank_goes_first_and_then_who_came_first),
+		cmocka_unit_test(who_claims_and_takes_no_turn_is_believed_no_more_until_it_has_one),
 		cmocka_unit_test(who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed),
 		cmocka_unit_test(the_first_has_300_us_and_each_after_it_50_more),
 		cmocka_unit_test(

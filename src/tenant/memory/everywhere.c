@@ -14,6 +14,7 @@
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/charge.h"
+#include "tenant/slice/quota.h"
 
 static struct lock everywhere_lock; /* guards what follows; held over a charge that asks nobody */
 static _Atomic bool is_known;	    /* the devices were looked at; never unset */
@@ -182,6 +183,8 @@ bool everywhere_is_bounded(void)
 {
 	uint64_t all = devices();
 
+	if (quota_may_change())
+		return true;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		/* relaxed: see set_limit() */
 		if (is_in(all, i) && atomic_load_explicit(&state_device(i)->limit_units,

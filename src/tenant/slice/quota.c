@@ -216,6 +216,11 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
+bool quota_may_change(void)
+{
+	return quota.system.path || quota.own.path;
+}
+
 /* Parts of a MIG device stand in a share by their own names, so nothing is known of the board then. */
 static bool has_exact_devices(const struct share *share)
 {

@@ -41,6 +41,9 @@ bool quota_is_granted(const char *uuid);
  */
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
+/* Whether a share says them, which an operator can change at any time; what the environment says stays. */
+bool quota_may_change(void);
+
 /* What the environment said; after quota_start(). */
 const struct options *quota_options(void);
 

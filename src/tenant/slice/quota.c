@@ -252,6 +252,13 @@ bool quota_may_export(void)
 	       !(quota.own.is_in_force && share_of(&quota.own)->has_no_exports);
 }
 
+bool quota_is_suspended(void)
+{
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	return (quota.system.is_in_force && share_of(&quota.system)->is_suspended) ||
+	       (quota.own.is_in_force && share_of(&quota.own)->is_suspended);
+}
+
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {

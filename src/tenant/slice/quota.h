@@ -88,6 +88,9 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_
 /* Whether descriptors of device memory may be given out, which nobody can follow everywhere. */
 bool quota_may_export(void);
 
+/* Whether a share says that the slice is suspended. */
+bool quota_is_suspended(void);
+
 /* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);
 const char *quota_slice_name(void);

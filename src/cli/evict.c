@@ -154,6 +154,31 @@ static int lock(struct eviction *e, struct evictee *p, struct err *err)
 	return 0;
 }
 
+/*
+ * Once the books are away the library lets nobody of the slice bring the memory back. Who did so before, or without the library, is found out
+ * here: the books follow.
+ */
+static int check_away(struct eviction *e, struct evictee *p, struct err *err)
+{
+	CUprocessState state;
+	CUresult result;
+	int r;
+
+	if (evictee_has_ended(p))
+		return 0;
+	result = e->driver.cuCheckpointProcessGetState(p->pid, &state);
+	if (result != CUDA_SUCCESS)
+		return refuse(e, p, "ask for its state", result, err);
+	if (state == CU_PROCESS_STATE_CHECKPOINTED)
+		return 0;
+	p->stage = state == CU_PROCESS_STATE_LOCKED ? STAGE_LOCKED : STAGE_RUNNING;
+	r = book_in(e, p, err);
+	return r < 0 ? r
+		     : err_set(err, EBUSY,
+			       "process %d (%.16s): another process has brought its memory back",
+			       p->pid, p->command);
+}
+
 static int move_away(struct eviction *e, struct evictee *p, struct err *err)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -168,9 +193,10 @@ static int move_away(struct eviction *e, struct evictee *p, struct err *err)
 	if (p->stage != STAGE_AWAY)
 		return 0;
 	booked = book_out(e, p, err);
-	if (booked == 0)
-		p->stage = STAGE_BOOKED;
-	return booked;
+	if (booked < 0)
+		return booked;
+	p->stage = STAGE_BOOKED;
+	return check_away(e, p, err);
 }
 
 /* Where it fails, the ledger says again where the memory is. */

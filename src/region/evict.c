@@ -40,7 +40,7 @@ static bool is_its(const struct region *region, const struct evict_process *p, i
 }
 
 /* Takes the slot's lock for this; the process is its owner then. */
-static int begin(struct region *region, const struct evict_process *p, int *ret_fd)
+static int begin(const struct region *region, const struct evict_process *p, int *ret_fd)
 {
 	int fd, r;
 
@@ -180,4 +180,65 @@ void evict_weigh(const struct region *region, const struct evict_process *proces
 				       ? ledger_held_bytes(f, slot, d) +
 						 atomic_load(&f->own.slots[slot].evicted_bytes[d])
 				       : 0;
+}
+
+static bool are_some_away(const struct region_file *f)
+{
+	for (unsigned i = 0; i < REGION_SLOTS; i++)
+		for (unsigned d = 0; d < REGION_DEVICES; d++)
+			if (atomic_load(&f->own.slots[i].evicted_bytes[d]))
+				return true;
+	return false;
+}
+
+/* From process->slot on; numbers are those of the namespace that slot `self` is in. */
+static bool find(
+	const struct region_file *f, unsigned self, uint32_t pid, struct evict_process *process)
+{
+	/* relaxed: the caller's own */
+	uint64_t namespace =
+		atomic_load_explicit(&f->own.slots[self].pid_namespace, memory_order_relaxed);
+
+	for (; process->slot < REGION_SLOTS; process->slot++) {
+		const struct region_slot *own = &f->own.slots[process->slot];
+
+		/* pairs with the release in publish() */
+		if (atomic_load_explicit(&own->state, memory_order_acquire) != SLOT_LIVE ||
+			/* relaxed, all: the acquire above made them visible */
+			atomic_load_explicit(&own->pid, memory_order_relaxed) != pid ||
+			atomic_load_explicit(&own->pid_namespace, memory_order_relaxed) !=
+				namespace)
+			continue;
+		process->pid = pid;
+		process->start_time = atomic_load_explicit(&own->start_time, memory_order_relaxed);
+		return true;
+	}
+	return false;
+}
+
+int evict_hold(
+	const struct region *region, unsigned self, uint32_t pid, struct evict_hold *ret_hold)
+{
+	struct evict_process process = {.slot = 0};
+	int fd, r = EVICT_E_GONE;
+
+	/* One that has ended may have had the same number. */
+	for (; r == EVICT_E_GONE && find(region->file, self, pid, &process); process.slot++) {
+		r = begin(region, &process, &fd);
+		if (r == 0)
+			*ret_hold = (struct evict_hold){.slot = process.slot, .fd = fd};
+	}
+	if (r != 0)
+		return r;
+	/* Under the lock: whoever takes these books out later finds by the driver that it came back. */
+	if (!are_some_away(region->file))
+		return 0;
+	evict_let_go(ret_hold);
+	return EVICT_E_AWAY;
+}
+
+void evict_let_go(const struct evict_hold *hold)
+{
+	if (hold->fd >= 0)
+		region_unlock(hold->fd, REGION_LOCK_EVICT + hold->slot);
 }

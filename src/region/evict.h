@@ -17,6 +17,7 @@ enum {
 	_EVICT_E_SUCCESS = 0,
 	EVICT_E_GONE, /* the process has ended; nothing was changed */
 	EVICT_E_BUSY, /* its books did not come to rest; nothing was changed */
+	EVICT_E_AWAY, /* books of processes of this slice are out of the ledger */
 };
 
 /* A process's slot, by what nobody else has. */
@@ -41,3 +42,16 @@ void evict_weigh(const struct region *region, const struct evict_process *proces
 
 /* Charges all of it again, whether it fits or not; before the memory comes back. */
 int evict_return(struct region *region, const struct evict_process *process) MUST_CHECK;
+
+/*
+ * For a process of the slice that has the driver bring another one back: that one's books stay in the ledger until evict_let_go(), so
+ * that what comes back is charged. self is the slot of who asks, who sees the other one by this pid. EVICT_E_GONE: it is no process
+ * of the slice. EVICT_E_AWAY: memory of the slice was moved away from outside, and who did so brings it back.
+ */
+struct evict_hold {
+	unsigned slot;
+	int fd; /* -1: nothing is held */
+};
+int evict_hold(const struct region *region, unsigned self, uint32_t pid,
+	struct evict_hold *ret_hold) MUST_CHECK;
+void evict_let_go(const struct evict_hold *hold);

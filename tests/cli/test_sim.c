@@ -292,6 +292,42 @@ static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* Programs of the slice, and beside it, that do what they read: each says what the driver answered. */
+#define CLIENTS                                                                                \
+	"pid=$(\"$VGPU\" list --processes | awk '/busy/ { print $4; exit }')\n"                \
+	"beside() { env LD_LIBRARY_PATH=\"$DRIVER\" \"$CLIENT\" linked | cut -d ' ' -f 1; }\n" \
+	"within() { env VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$LIBRARY\" "        \
+	"LD_LIBRARY_PATH=\"$DRIVER\" \"$CLIENT\" linked | cut -d ' ' -f 1; }\n"
+
+/* Another process of the slice would have the driver bring the first one's back, and takes what the books say is free. */
+static void an_evicted_slice_does_not_restore_itself(void **state)
+{
+	const struct said *said = beside_a_tenant(CLIENTS EVICT
+		"{ printf 'init\\nmove restore %s\\nmove unlock %s\\nprimary 0\\nalloc a 1g\\n' "
+		"$pid $pid; sleep 0.5; " TRUTH " >&2; } | within\n" RESUME TRUTH);
+
+	assert_says(said->err, "a checkpoint is refused");
+	assert_says(said->err, "the slice is suspended");
+	assert_says(said->err, "\n1.5GiB\n");
+	assert_string_equal(said->out, "0\n0\n800\n800\n0\n0\n0\n1.8GiB\n");
+}
+
+/* One without the library is not kept from it; who evicts finds it out, and the books follow. */
+static void who_is_restored_while_it_is_evicted_stays_in_the_books(void **state)
+{
+	const struct said *said = beside_a_tenant(CLIENTS
+		"\"$VGPU_SIM\" inject cuCheckpointProcessGetState --nth 2 --delay-ms 3000\n"
+		"\"$VGPU\" suspend busy --evict --sim & evicting=$!\n"
+		"tries=0; until [ \"$(printf 'init\\nmove restore %s\\n' $pid | beside | tail -n "
+		"1)\" = 0 ] || [ $tries = 500 ]; do sleep 0.02; tries=$((tries + 1)); done\n"
+		"wait $evicting; echo $?; \"$VGPU_SIM\" inject --clear >/dev/null\n"
+		"ls \"$VGPU_STATE/busy\" | grep -c evicted\n" TRUTH "\n" LIST "\n" RESUME);
+
+	assert_says(said->err, "another process has brought its memory back");
+	assert_says(said->out, "1\n0\n1.8GiB\nbusy 0 H200 1 1.8G 2G 88 suspended context 518M "
+			       "plain 1.2G\n0\n");
+}
+
 /* What root has begun a user ends, and begins again. */
 static void a_slice_that_root_evicts_stays_its_users(void **state)
 {
@@ -538,6 +574,8 @@ int main(void)
 		cmocka_unit_test(a_running_slice_shows_what_it_holds_on_which_device),
 		cmocka_unit_test(a_slice_without_a_quota_of_memory_may_fill_the_card),
 		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),
+		cmocka_unit_test(an_evicted_slice_does_not_restore_itself),
+		cmocka_unit_test(who_is_restored_while_it_is_evicted_stays_in_the_books),
 		cmocka_unit_test(an_evicted_slice_holds_nothing_and_gets_it_all_back),
 		cmocka_unit_test(a_slice_that_root_evicts_stays_its_users),
 		cmocka_unit_test(suspended_alone_it_keeps_its_memory),

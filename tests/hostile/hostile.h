@@ -62,6 +62,12 @@ int hostile_main(char **argv, const struct hostile *program);
 /* Lets what is held now be looked at, and waits until it was: where it is held for less than 2 ms on a card. */
 void hostile_look(void);
 
+/*
+ * The quota becomes another one while the program runs, as by vgpu set: the lines of devices in the share file. It is in force when this
+ * returns. Does nothing without the library.
+ */
+void hostile_grant(const char *devices);
+
 /* What only prepares the way. A failure is the test's, not the library's. */
 #define MUST(call) hostile_must((int)(call), #call, __FILE__, __LINE__)
 void hostile_must(int result, const char *call, const char *file, int line);

@@ -129,6 +129,30 @@ static int run_signal(struct client *c, char **word, unsigned count)
 	return 0;
 }
 
+/* move WHAT PID: a step of a checkpoint of that process, or the state that it is in; "elsewhere": to other devices */
+static int run_move(struct client *c, char **word, unsigned count)
+{
+	CUcheckpointGpuPair pair = {.oldUuid = {{1}}};
+	CUcheckpointRestoreArgs elsewhere = {.gpuPairs = &pair, .gpuPairsCount = 1};
+	int pid = (int)client_size(word[2]);
+	CUprocessState now = CU_PROCESS_STATE_FAILED;
+	CUresult r;
+
+	if (strcmp(word[1], "lock") == 0)
+		return (int)c->cu.cuCheckpointProcessLock(pid, NULL);
+	if (strcmp(word[1], "checkpoint") == 0)
+		return (int)c->cu.cuCheckpointProcessCheckpoint(pid, NULL);
+	if (strcmp(word[1], "restore") == 0)
+		return (int)c->cu.cuCheckpointProcessRestore(pid, NULL);
+	if (strcmp(word[1], "elsewhere") == 0)
+		return (int)c->cu.cuCheckpointProcessRestore(pid, &elsewhere);
+	if (strcmp(word[1], "unlock") == 0)
+		return (int)c->cu.cuCheckpointProcessUnlock(pid, NULL);
+	r = c->cu.cuCheckpointProcessGetState(pid, &now);
+	client_say(c, " state=%d", (int)now);
+	return (int)r;
+}
+
 static int run_sleep(struct client *c, char **word, unsigned count)
 {
 	uint64_t ms = client_size(word[1]);
@@ -326,6 +350,7 @@ const struct client_command client_process_commands[] = {
 	{"crash", 0, run_crash, ""},
 	{"self", 0, run_self, ""},
 	{"signal", 1, run_signal, "NUMBER [default|ignore|own]"},
+	{"move", 2, run_move, "lock|checkpoint|restore|elsewhere|unlock|state PID"},
 	{"sleep", 1, run_sleep, "MILLISECONDS"},
 	{"threads", 3, run_threads, "THREADS ROUNDS SIZE [keep]"},
 	{"race", 5, run_race, "FILE ME PARTIES ROUNDS SIZE"},

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Blocks of 64 MiB beside a context in 1 GiB and in 2 GiB. */
 #define IN_1G 7
@@ -183,9 +184,40 @@ static void managed_memory_that_another_device_refuses_says_so(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* It may be above its quota there by that, and then nothing comes there. */
+static void a_device_that_is_given_a_quota_is_charged_for_managed_memory(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", "0");
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "managed a 1200m");
+	expect(t, OK, "managed b 2m");
+	assert_int_equal(slice_books(slice, 1), 0);
+	slice_change(slice, "2g", "1g");
+	usleep(100000); /* two QUOTA_CHECK_NS */
+	expect(t, OK, "alloc c 2m");
+	assert_int_equal(slice_books(slice, 1), 1202 * MIB);
+	expect(t, OUT_OF_MEMORY, "newctx d 1");
+	slice->node->is_loud = true;
+	expect(t, OUT_OF_MEMORY, "managed e 2m");
+	expect(t, OK, "free a");
+	assert_int_equal(slice_books(slice, 1), 2 * MIB);
+	expect(t, OK, "managed e 200m");
+	assert_int_equal(slice_books(slice, 1), 202 * MIB);
+	expect(t, OK, "newctx d 1");
+	/* None ceases to be one. */
+	slice_change(slice, "2g", "0");
+	usleep(100000);
+	expect(t, OK, "free b");
+	expect(t, OK, "free e");
+	expect(t, OK, "endctx d");
+	assert_int_equal(slice_books(slice, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(a_device_that_is_given_a_quota_is_charged_for_managed_memory),
 		test_with_node(managed_memory_that_another_device_refuses_says_so),
 		test_with_node(each_card_has_its_own_quota),
 		test_with_node(a_quota_follows_its_card_through_cuda_visible_devices),

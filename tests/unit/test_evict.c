@@ -3,7 +3,9 @@
 #include "region/evict.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "region/ledger.h"
@@ -243,6 +245,39 @@ static void a_slot_that_is_being_changed_is_neither_reaped_nor_claimed(void **st
 	region_close(&s.region);
 }
 
+/* Slot 5 stands for who asks. */
+static void who_brings_another_back_holds_its_books(void **state)
+{
+	struct region_slot *asker;
+	struct evict_hold hold;
+	struct scene s;
+	int fd;
+
+	set_scene(*state, &s);
+	asker = &s.region.file->own.slots[5];
+	atomic_store(
+		&asker->pid_namespace, atomic_load(&s.region.file->own.slots[0].pid_namespace));
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid + 1, &hold), EVICT_E_GONE);
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), 0);
+	assert_int_equal(hold.slot, 0);
+	fd = open(((const struct scratch *)*state)->file, O_RDWR | O_CLOEXEC);
+	assert_int_equal(file_lock_byte(fd, REGION_LOCK_EVICT), -EAGAIN);
+	evict_let_go(&hold);
+	assert_int_equal(file_lock_byte(fd, REGION_LOCK_EVICT), 0);
+	close(fd);
+	/* The same number elsewhere is another process. */
+	atomic_fetch_add(&asker->pid_namespace, 1);
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), EVICT_E_GONE);
+	atomic_fetch_sub(&asker->pid_namespace, 1);
+	assert_int_equal(evict_take(&s.region, &s.process), 0);
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), EVICT_E_AWAY);
+	assert_int_equal(evict_return(&s.region, &s.process), 0);
+	/* nor while others are away */
+	atomic_store(&s.region.file->own.slots[9].evicted_bytes[3], 1);
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), EVICT_E_AWAY);
+	end_scene(&s);
+}
+
 static void absurd_words_neither_crash_nor_hang(void **state)
 {
 	struct scene s;
@@ -268,6 +303,7 @@ int main(void)
 		SCRATCH_TEST(an_evicted_process_that_dies_leaves_nothing),
 		SCRATCH_TEST(who_takes_the_slot_next_begins_with_nothing_evicted),
 		SCRATCH_TEST(a_slot_that_is_being_changed_is_neither_reaped_nor_claimed),
+		SCRATCH_TEST(who_brings_another_back_holds_its_books),
 		SCRATCH_TEST(absurd_words_neither_crash_nor_hang),
 	};
 

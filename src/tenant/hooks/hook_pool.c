@@ -221,7 +221,7 @@ HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
 
 /*
  * Memory of a managed pool may come to lie on any device, freed or not, and no driver tells how much of it does. So
- * where memory is bounded there are no such pools, as with drivers before CUDA 13.
+ * where memory is bounded, or may be while the process runs, there are no such pools, as with drivers before CUDA 13.
  */
 static bool is_refused(CUmemAllocationType type)
 {

@@ -50,7 +50,7 @@ static const struct part parts[] = {
 	PART(context_calls),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
-	PART(everywhere),
+	PART(everywhere, .quota_comes = everywhere_quota_comes, .quota_came = everywhere_quota_came),
 	PART(gate, .context_made = gate_context_made, .context_ends = gate_context_ends,
 		.context_ended = gate_context_ended),
 	PART(graphs),

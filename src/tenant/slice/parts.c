@@ -70,6 +70,20 @@ void parts_object_ended(CUmemGenericAllocationHandle object, uint32_t serial)
 		part->object_ended(object, serial);
 }
 
+void parts_quota_comes(struct device *device)
+{
+	FOR_EACH(part)
+	if (part->quota_comes)
+		part->quota_comes(device);
+}
+
+void parts_quota_came(struct device *device)
+{
+	FOR_EACH(part)
+	if (part->quota_came)
+		part->quota_came(device);
+}
+
 void parts_compare(struct device *device, enum parts_when when)
 {
 	FOR_EACH(part)

@@ -31,6 +31,9 @@ struct part {
 	void (*life_ended)(struct device *device, uint64_t life);
 	/* a multicast object, by the serial number of its holding, that no other process has */
 	void (*object_ended)(CUmemGenericAllocationHandle object, uint32_t serial);
+	/* before a quota of 0 becomes another one, and when it has */
+	void (*quota_comes)(struct device *device);
+	void (*quota_came)(struct device *device);
 	void (*compare)(struct device *device, enum parts_when when);
 	void (*collect)(struct device *device); /* before a refusal: corrects the books */
 	void (*trim)(
@@ -47,6 +50,8 @@ void parts_context_ends(CUcontext context);
 void parts_context_ended(struct device *device, CUcontext context);
 void parts_life_ended(struct device *device, uint64_t life);
 void parts_object_ended(CUmemGenericAllocationHandle object, uint32_t serial);
+void parts_quota_comes(struct device *device);
+void parts_quota_came(struct device *device);
 void parts_compare(struct device *device, enum parts_when when);
 void parts_collect(struct device *device);
 void parts_trim(struct device *device);

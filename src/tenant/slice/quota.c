@@ -216,6 +216,11 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
+bool quota_may_change(void)
+{
+	return quota.system.path || quota.own.path;
+}
+
 /* Parts of a MIG device stand in a share by their own names, so nothing is known of the board then. */
 static bool has_exact_devices(const struct share *share)
 {
@@ -245,6 +250,13 @@ bool quota_may_export(void)
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	return !(quota.system.is_in_force && share_of(&quota.system)->has_no_exports) &&
 	       !(quota.own.is_in_force && share_of(&quota.own)->has_no_exports);
+}
+
+bool quota_is_suspended(void)
+{
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	return (quota.system.is_in_force && share_of(&quota.system)->is_suspended) ||
+	       (quota.own.is_in_force && share_of(&quota.own)->is_suspended);
 }
 
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */

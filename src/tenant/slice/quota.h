@@ -41,6 +41,9 @@ bool quota_is_granted(const char *uuid);
  */
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
+/* Whether a share says them, which an operator can change at any time; what the environment says stays. */
+bool quota_may_change(void);
+
 /* What the environment said; after quota_start(). */
 const struct options *quota_options(void);
 
@@ -84,6 +87,9 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_
 
 /* Whether descriptors of device memory may be given out, which nobody can follow everywhere. */
 bool quota_may_export(void);
+
+/* Whether a share says that the slice is suspended. */
+bool quota_is_suspended(void);
 
 /* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);

@@ -41,6 +41,7 @@ enum { RESETTING = 1, RESET };
 
 static struct lock begin_lock;
 static struct lock device_lock;
+static struct lock limit_lock; /* who reads the quota later sets the limit later */
 static struct device devices[STATE_ORDINALS];
 static _Atomic bool device_is_known[STATE_ORDINALS];
 
@@ -80,7 +81,7 @@ static void make_word(void)
 /* What the parent of a forked process left in our memory is not ours. */
 static void reset(void)
 {
-	begin_lock = device_lock = (struct lock)LOCK_INIT;
+	begin_lock = device_lock = limit_lock = (struct lock)LOCK_INIT;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		device_is_known[i] = false;
 	region_reset_after_fork(&state.region);
@@ -218,10 +219,14 @@ void state_on_failure(const char *what, const char *why)
 
 static void set_limit(struct device *d)
 {
+	bool is_limited, comes;
 	uint64_t bytes;
-	int r = quota_memory_bytes(d->uuid, &bytes);
-	bool is_limited = r < 0 || bytes != QUOTA_UNLIMITED;
 	uint32_t units;
+	int r;
+	LOCK_SCOPE(&limit_lock);
+
+	r = quota_memory_bytes(d->uuid, &bytes);
+	is_limited = r < 0 || bytes != QUOTA_UNLIMITED;
 
 	if (r < 0) {
 		log_error("a quota is given by index, and NVML does not tell which device that is",
@@ -229,9 +234,16 @@ static void set_limit(struct device *d)
 		bytes = 0;
 	}
 	units = is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT;
+	/* relaxed: written under the lock */
+	comes = units && !atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+	if (comes)
+		parts_quota_comes(d);
+	FAULT("begin: quota comes");
 	/* relaxed: a limit seen late is a limit of a moment ago */
 	if (atomic_exchange_explicit(&d->limit_units, units, memory_order_relaxed) > units)
 		atomic_store(&d->is_shrunk, true);
+	if (comes)
+		parts_quota_came(d);
 	/* relaxed: HAMi's monitor reads without order; its "no limit" is 0 */
 	atomic_store_explicit(&state.region.file->hami.limit_bytes[d->entry],
 		is_limited ? bytes : 0, memory_order_relaxed);
@@ -265,6 +277,8 @@ static int enter_device(CUdevice ordinal, struct device *d)
 		return r == -ENODEV ? -EIO : r;
 	}
 	d->ordinal = ordinal;
+	/* relaxed: nobody else knows it yet; of a child of fork() it is the parent's */
+	atomic_store_explicit(&d->limit_units, 0, memory_order_relaxed);
 	FAULT("begin: device entered");
 	if (!ledger_audit(state.region.file, d->entry))
 		log_warn("the accounting of a device was wrong and is corrected",

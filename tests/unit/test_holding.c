@@ -84,6 +84,19 @@ void reconcile_look_again(const struct device *of)
 }
 
 static uint64_t unnamed, in_doubt;
+static bool has_figure;
+static uint64_t left_to_figure; /* bytes */
+
+bool reconcile_has_figure(const struct device *of)
+{
+	return has_figure;
+}
+
+bool reconcile_leave_to_figure(struct device *of, uint64_t bytes, enum charge_kind kind)
+{
+	left_to_figure += has_figure ? bytes : 0;
+	return has_figure;
+}
 
 /* A comparison follows, and says how much of it there is: here, none. */
 void reconcile_doubt(struct device *of, uint64_t bytes, enum charge_kind kind)
@@ -101,7 +114,8 @@ uint64_t charge_unnamed_since(const struct device *of)
 static int begin(void **unused)
 {
 	holding_reset_after_fork();
-	given_back = in_doubt = 0;
+	given_back = in_doubt = left_to_figure = 0;
+	has_figure = true;
 	let_go = 0;
 	objects_ended = 0;
 	return 0;
@@ -490,6 +504,74 @@ static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
 	assert_int_equal(given_back, 0);
 }
 
+/* The one that is left at last is told by the figure, too: nobody has seen the other one's end. */
+static void memory_of_which_a_reference_ends_unseen_is_left_to_the_figure(void **unused)
+{
+	struct holding_end unseen, other;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &unseen), 0);
+	holding_end_unseen(&unseen);
+	assert_int_equal(left_to_figure, 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &other), 0);
+	holding_end_done(&other, true);
+	assert_int_equal(left_to_figure, 3 * UNIT);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(2, 0), charge_since()), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &unseen), 0);
+	holding_end_unseen(&unseen);
+	assert_int_equal(left_to_figure, 5 * UNIT);
+	/* Without a figure it stays charged. */
+	has_figure = false;
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(2, 0), charge_since()), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &unseen), 0);
+	holding_end_unseen(&unseen);
+	assert_int_equal(left_to_figure, 5 * UNIT);
+	assert_int_equal(given_back, 0);
+}
+
+static void what_no_figure_tells_is_not_left_to_it(void **unused)
+{
+	struct holding holding = units(3, 1);
+
+	holding.flags = HOLDING_SHARED;
+	assert_false(holding_leave_to_figure(7, &holding));
+	holding.flags = HOLDING_FOREIGN;
+	assert_false(holding_leave_to_figure(7, &holding));
+	holding.flags = HOLDING_EVERYWHERE;
+	assert_false(holding_leave_to_figure(7, &holding));
+	holding.flags = 0;
+	holding.kind = CHARGE_MANAGED;
+	assert_false(holding_leave_to_figure(7, &holding));
+	holding.kind = CHARGE_PLAIN;
+	assert_true(holding_leave_to_figure(7, &holding));
+	has_figure = false;
+	assert_false(holding_leave_to_figure(7, &holding));
+	assert_int_equal(left_to_figure, 3 * UNIT);
+}
+
+static void a_chunk_that_a_block_has_left_unseen_is_in_doubt(void **unused)
+{
+	uint64_t first = 3 * CHUNK_BYTES, second = first + 4096;
+	struct holding part = units(0, 1);
+	bool is_first;
+
+	part.flags = HOLDING_IN_CHUNK;
+	assert_int_equal(chunk_enter(first, unnamed, &is_first), 0);
+	assert_int_equal(chunk_enter(second, unnamed, &is_first), 0);
+	has_figure = false;
+	assert_false(holding_leave_to_figure(first, &part));
+	has_figure = true;
+	assert_true(holding_leave_to_figure(first, &part));
+	assert_int_equal(left_to_figure, 0);
+	holding_give_back(second, &part);
+	assert_int_equal(in_doubt, CHUNK_BYTES);
+	assert_int_equal(chunk_enter(first, unnamed, &is_first), 0);
+	assert_true(is_first);
+	assert_true(holding_leave_to_figure(first, &part));
+	assert_int_equal(left_to_figure, CHUNK_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -519,6 +601,10 @@ int main(void)
 			a_chunk_in_which_something_unnamed_may_lie_is_in_doubt, begin),
 		cmocka_unit_test_setup(so_is_one_whose_first_block_came_to_the_books_later, begin),
 		cmocka_unit_test_setup(what_is_shared_lets_go_of_the_shared_allocation, begin),
+		cmocka_unit_test_setup(
+			memory_of_which_a_reference_ends_unseen_is_left_to_the_figure, begin),
+		cmocka_unit_test_setup(what_no_figure_tells_is_not_left_to_it, begin),
+		cmocka_unit_test_setup(a_chunk_that_a_block_has_left_unseen_is_in_doubt, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

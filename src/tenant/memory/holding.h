@@ -47,8 +47,9 @@ enum holding_flags {
 	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
 	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
 	HOLDING_OPEN_FOREIGN =
-		1 << 10,	  /* another slice's, open by a handle: NVML may show it here */
-	HOLDING_OBJECT = 1 << 11, /* a multicast object, which is not charged (multicast.h) */
+		1 << 10,	      /* another slice's, open by a handle: NVML may show it here */
+	HOLDING_OBJECT = 1 << 11,     /* a multicast object, which is not charged (multicast.h) */
+	HOLDING_END_UNSEEN = 1 << 12, /* the end of a reference in the driver is not seen */
 };
 
 struct holding {
@@ -137,6 +138,8 @@ int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *r
 int holding_end_begin_of(enum holding_table in, uint64_t key, uint32_t serial,
 	struct holding_end *ret_end) MUST_CHECK;
 void holding_end_done(const struct holding_end *end, bool is_ended);
+/* It ends in the driver, and nobody sees when: with the last reference the memory is left to the driver's figure, or stays charged. */
+void holding_end_unseen(const struct holding_end *end);
 
 /* A reference of this serial number that has ended in the driver already. */
 void holding_drop(enum holding_table in, uint64_t key, uint32_t serial);
@@ -149,6 +152,11 @@ void holding_end_all(enum holding_table in,
 void holding_give_back(uint64_t key, const struct holding *holding);
 /* The same of the last known block of a chunk, where all of the chunk has gone. */
 void holding_give_back_whole(uint64_t key, const struct holding *holding);
+/*
+ * The driver frees it, and nobody sees when: it stays charged as what nobody names, until NVML's figure for this process says that it has
+ * gone. False where that tells nothing of such memory, or there is none; then nothing has changed.
+ */
+bool holding_leave_to_figure(uint64_t key, const struct holding *holding) MUST_CHECK;
 /* Or keeps it charged until the process ends, where something else may keep the memory. */
 void holding_keep(const struct holding *holding);
 

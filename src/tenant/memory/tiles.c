@@ -159,14 +159,16 @@ CUresult tiles_begin(
 	return CUDA_SUCCESS;
 }
 
-static bool give_back(struct deferred_free *deferred, bool is_gone)
+static bool give_back(struct deferred_free *deferred, enum deferred_free_end how)
 {
 	struct tiles *tiles = (struct tiles *)deferred;
 
-	(void)is_gone;
 	FAULT("tile: giving back");
 	for (unsigned i = 0; i < tiles->count; i++)
-		holding_end_done(&tiles->tile[i].end, true);
+		if (how == DEFERRED_FREE_UNSEEN)
+			holding_end_unseen(&tiles->tile[i].end);
+		else
+			holding_end_done(&tiles->tile[i].end, true);
 	free_tiles(tiles);
 	return true;
 }
@@ -252,7 +254,7 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 		return;
 	}
 	if (!is_awaited) {
-		give_back(&tiles->deferred, false);
+		give_back(&tiles->deferred, DEFERRED_FREE_PASSED);
 		return;
 	}
 	tiles->deferred.give_back = give_back;
@@ -299,7 +301,7 @@ void tiles_taken(struct tiles *tiles, bool is_gone)
 	if (!tiles)
 		return;
 	if (is_gone) {
-		give_back(&tiles->deferred, true);
+		give_back(&tiles->deferred, DEFERRED_FREE_GONE);
 		return;
 	}
 	for (unsigned i = 0; i < tiles->count; i++)

@@ -315,9 +315,10 @@ static void a_pin_of_an_earlier_holding_is_none_of_a_later_one(void **unused)
 	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0), charge_since()), 0);
 	assert_false(holding_keep_pin(HOLDING_CREATED, 7, first.serial));
 	assert_int_equal(given_back, 0);
+	/* That call may have referred to the later one. */
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
-	assert_int_equal(given_back, 5 * UNIT);
+	assert_int_equal(given_back, 0);
 }
 
 static void a_key_that_comes_again_gives_back_what_was_there(void **unused)
@@ -572,6 +573,77 @@ static void a_chunk_that_a_block_has_left_unseen_is_in_doubt(void **unused)
 	assert_int_equal(left_to_figure, CHUNK_BYTES);
 }
 
+/* A call was given a key that is nobody's, and memory gets that key before the call is over: the call may refer to it. */
+static void memory_whose_key_is_pinned_stays_charged(void **unused)
+{
+	struct holding first, second;
+	struct holding_end end;
+
+	assert_int_equal(holding_pin_key(HOLDING_CREATED, 7, &first), 0);
+	assert_int_equal(holding_pin_key(HOLDING_CREATED, 7, &second), 0);
+	assert_true(first.flags & HOLDING_NOBODYS);
+	assert_int_equal(first.serial, second.serial);
+	/* It is no holding. */
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &second), HOLDING_E_ABSENT);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), HOLDING_E_ABSENT);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0, NULL), HOLDING_E_ABSENT);
+	assert_true(holding_unpin(HOLDING_CREATED, 7, first.serial));
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
+	assert_false(holding_unpin(HOLDING_CREATED, 7, first.serial));
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	assert_true(end.holding.flags & HOLDING_MAY_STAY);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 0);
+}
+
+/* So it is with memory that gets the key of what the call has pinned. */
+static void memory_in_the_place_of_pinned_memory_stays_charged(void **unused)
+{
+	struct charge charge = {.device = &device, .units = 3, .kind = CHARGE_MAPPED};
+	struct holding pinned;
+	struct holding_end end;
+	bool is_new;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(
+			holding_put(HOLDING_CREATED, 7 + i, units(1, 0), charge_since()), 0);
+		assert_int_equal(holding_pin_key(HOLDING_CREATED, 7 + i, &pinned), 0);
+		assert_false(pinned.flags & HOLDING_NOBODYS);
+		assert_int_equal(holding_end_begin(HOLDING_CREATED, 7 + i, &end), 0);
+		holding_end_done(&end, true);
+		assert_int_equal(
+			holding_pin_key(HOLDING_CREATED, 7 + i, &pinned), HOLDING_E_ABSENT);
+		if (i)
+			assert_int_equal(
+				holding_put_charge(HOLDING_CREATED, 7 + i, &charge, 0, 0), 0);
+		else
+			assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7 + i, units(3, 0),
+						 charge_since(), &is_new, NULL),
+				0);
+		assert_int_equal(holding_end_begin(HOLDING_CREATED, 7 + i, &end), 0);
+		holding_end_done(&end, true);
+	}
+	assert_int_equal(given_back, 0);
+}
+
+static void a_key_that_is_not_pinned_any_more_leaves_nothing(void **unused)
+{
+	struct holding pinned;
+	struct holding_end end;
+
+	assert_int_equal(holding_pin_key(HOLDING_CREATED, 7, &pinned), 0);
+	assert_true(holding_unpin(HOLDING_CREATED, 7, pinned.serial));
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	/* The driver refuses to end it while another call has its key. */
+	assert_int_equal(holding_pin_key(HOLDING_CREATED, 7, &pinned), 0);
+	holding_end_done(&end, false);
+	assert_false(holding_unpin(HOLDING_CREATED, 7, pinned.serial));
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,6 +676,9 @@ int main(void)
 		cmocka_unit_test_setup(
 			memory_of_which_a_reference_ends_unseen_is_left_to_the_figure, begin),
 		cmocka_unit_test_setup(what_no_figure_tells_is_not_left_to_it, begin),
+		cmocka_unit_test_setup(memory_whose_key_is_pinned_stays_charged, begin),
+		cmocka_unit_test_setup(memory_in_the_place_of_pinned_memory_stays_charged, begin),
+		cmocka_unit_test_setup(a_key_that_is_not_pinned_any_more_leaves_nothing, begin),
 		cmocka_unit_test_setup(a_chunk_that_a_block_has_left_unseen_is_in_doubt, begin),
 	};
 

@@ -16,6 +16,8 @@
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/mapped.h"
+#include "tenant/memory/mapped_share.h"
+#include "tenant/memory/mapped_turns.h"
 #include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/driver/capture.h"
@@ -59,6 +61,8 @@ static const struct part parts[] = {
 	PART(libraries),
 	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
+	PART(mapped_share),
+	PART(mapped_turns),
 	PART(multicast, .object_ended = multicast_object_ended),
 	PART(nvml),
 	PART(oversubscribe),

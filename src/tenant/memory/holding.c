@@ -61,11 +61,19 @@ struct holding holding_of(const struct charge *charge, uint64_t life, unsigned f
 		.flags = (uint16_t)flags};
 }
 
-static struct holding replace(struct table_place *place, const struct holding *holding)
+/* What a new holding is besides, for what is there under its key. */
+static uint16_t flags_after(enum holding_table in, const struct holding *there)
+{
+	return in == HOLDING_CREATED && there->serial && there->pins ? HOLDING_MAY_STAY : 0;
+}
+
+static struct holding replace(
+	enum holding_table in, struct table_place *place, const struct holding *holding)
 {
 	struct holding old = place->entry->holding;
 
 	place->entry->holding = *holding;
+	place->entry->holding.flags |= flags_after(in, &old);
 	renew_serial(place);
 	return old;
 }
@@ -90,7 +98,8 @@ static int refer(struct holding *h, struct holding *ret_there)
 /* With the lock of its place (aside.h). */
 static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsigned flags)
 {
-	if (LIKELY(!gone->serial) || !aside_is_due(gone, since, flags))
+	if (LIKELY(!gone->serial) || gone->flags & HOLDING_NOBODYS ||
+		!aside_is_due(gone, since, flags))
 		return;
 	if (!aside_put(key, gone))
 		say_it_stays();
@@ -103,7 +112,7 @@ static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsign
  */
 static void end_replaced(enum holding_table in, uint64_t key, const struct holding *gone)
 {
-	if (LIKELY(!gone->serial))
+	if (LIKELY(!gone->serial) || gone->flags & HOLDING_NOBODYS)
 		return;
 	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
@@ -117,7 +126,7 @@ int holding_put(enum holding_table in, uint64_t key, struct holding holding, uin
 	struct table_place place = enter(in, key, true);
 
 	if (place.entry) {
-		gone = replace(&place, &holding);
+		gone = replace(in, &place, &holding);
 		set_aside(key, &gone, since, holding.flags);
 	}
 	table_leave(&place);
@@ -140,8 +149,10 @@ static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32
 		return -ENOMEM;
 	}
 	is_there = h->serial != 0;
-	if (UNLIKELY(is_there))
+	if (UNLIKELY(is_there)) {
 		gone = *h;
+		flags |= flags_after(in, &gone);
+	}
 	h->life = life;
 	h->references = 1;
 	h->pins = 0;
@@ -189,7 +200,7 @@ int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding hol
 
 	*ret_is_new = place.entry && !is_same(&place.entry->holding, &holding);
 	if (*ret_is_new) {
-		gone = replace(&place, &holding);
+		gone = replace(in, &place, &holding);
 		if (!gone.ends)
 			set_aside(key, &gone, since, holding.flags);
 	} else if (place.entry) {
@@ -242,6 +253,25 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 		return HOLDING_E_ABSENT;
 	place.entry->holding.pins++;
 	*ret_holding = place.entry->holding;
+	return 0;
+}
+
+int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_holding)
+{
+	TABLE_SCOPE place = enter(in, key, true);
+	struct holding *h = place.entry ? &place.entry->holding : NULL;
+
+	if (!h)
+		return -ENOMEM;
+	if (!h->serial) {
+		*h = (struct holding){.flags = HOLDING_NOBODYS};
+		renew_serial(&place);
+	}
+	/* Another thread is about to end it. */
+	if (!h->references && !(h->flags & HOLDING_NOBODYS))
+		return HOLDING_E_ABSENT;
+	h->pins++;
+	*ret_holding = *h;
 	return 0;
 }
 
@@ -309,7 +339,7 @@ static bool end_call(
 		}
 	}
 	table_leave(&place);
-	if (gone.serial)
+	if (gone.serial && !(gone.flags & HOLDING_NOBODYS))
 		holding_end_last(key, &gone, HOLDING_ENDED_SEEN);
 	return is_there;
 }
@@ -370,7 +400,8 @@ void holding_put_back(enum holding_table in, uint64_t key, const struct holding 
 	/* Its place was freed a moment ago, so this needs no memory unless others took it since. */
 	TABLE_SCOPE place = enter(in, key, true);
 
-	if (place.entry && place.entry->holding.serial == 0)
+	if (place.entry &&
+		(place.entry->holding.serial == 0 || place.entry->holding.flags & HOLDING_NOBODYS))
 		place.entry->holding = *holding;
 	else
 		say_it_stays();
@@ -489,7 +520,7 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 	LOCK_SCOPE(&share_lock);
 
 	if (holding_get(in, key, &h) != 0 ||
-		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT))
+		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT | HOLDING_NOBODYS))
 		return false;
 	*ret_shared = h.shared;
 	if (h.flags & HOLDING_SHARED)

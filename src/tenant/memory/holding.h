@@ -50,6 +50,7 @@ enum holding_flags {
 		1 << 10,	      /* another slice's, open by a handle: NVML may show it here */
 	HOLDING_OBJECT = 1 << 11,     /* a multicast object, which is not charged (multicast.h) */
 	HOLDING_END_UNSEEN = 1 << 12, /* the end of a reference in the driver is not seen */
+	HOLDING_NOBODYS = 1 << 13,    /* nothing of ours: a key that calls under way were given */
 };
 
 struct holding {
@@ -114,6 +115,12 @@ int holding_refer(
  * what the driver made must be undone, as it may be of other memory.
  */
 int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+/*
+ * The same where there is none: the key is pinned, so that holding_unpin() says whether the driver has given it to memory of ours meanwhile.
+ * -ENOMEM, too. Memory of ours to which the driver gives a key that is pinned may be what that call refers to, whatever it pinned: it stays
+ * charged (HOLDING_MAY_STAY).
+ */
+int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
 /* Pins one that has this shared allocation. HOLDING_E_ABSENT: none is found. Takes as long as there are holdings. */
 int holding_pin_shared(enum holding_table in, unsigned shared, uint64_t *ret_key,
 	struct holding *ret_holding) MUST_CHECK;

@@ -4,7 +4,7 @@
  * handle is released. Once more with a list that unmaps the first: that must not pass for mapped on either.
  *
  * All references of a list that failed were taken back: 10,758 MiB were held in a slice of 2,048. Now they stay until the
- * array ends.
+ * array ends, or all of their part is mapped or unmapped anew.
  */
 #include "tests/hostile/hostile.h"
 

@@ -242,6 +242,36 @@ static int run_untile(struct client *c, char **word, unsigned count)
 	return (int)c->cu.cuMemMapArrayAsync(&info, 1, client_stream(c, word, count, 3));
 }
 
+/* tiles ARRAY NUMBER COUNT HANDLE [STREAM]: the same for so many tiles, as one part */
+static int run_tiles(struct client *c, char **word, unsigned count)
+{
+	CUarrayMapInfo info = tile(c, word);
+
+	info.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+	info.subresource.sparseLevel.extentWidth *= (unsigned int)client_size(word[3]);
+	info.memHandle.memHandle = client_get(c, word[4]);
+	return (int)c->cu.cuMemMapArrayAsync(&info, 1, client_stream(c, word, count, 5));
+}
+
+static int run_untiles(struct client *c, char **word, unsigned count)
+{
+	CUarrayMapInfo info = tile(c, word);
+
+	info.subresource.sparseLevel.extentWidth *= (unsigned int)client_size(word[3]);
+	return (int)c->cu.cuMemMapArrayAsync(&info, 1, client_stream(c, word, count, 4));
+}
+
+/* tilebroken ARRAY NUMBER HANDLE: the same memory twice in a list, of which the driver refuses the second */
+static int run_tilebroken(struct client *c, char **word, unsigned count)
+{
+	CUarrayMapInfo list[] = {tile(c, word), tile(c, word)};
+
+	list[0].memOperationType = list[1].memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+	list[0].memHandle.memHandle = list[1].memHandle.memHandle = client_get(c, word[3]);
+	list[1].flags = 1; /* none is known */
+	return (int)c->cu.cuMemMapArrayAsync(list, 2, client_stream(c, word, count, 4));
+}
+
 static void *make_and_destroy(void *data)
 {
 	struct elsewhere *e = data;
@@ -293,6 +323,9 @@ const struct client_command client_array_commands[] = {
 	{"level", 3, run_level, "NAME MIPMAP NUMBER"},
 	{"tile", 3, run_tile, "ARRAY NUMBER HANDLE [STREAM]"},
 	{"untile", 2, run_untile, "ARRAY NUMBER [STREAM]"},
+	{"tilebroken", 3, run_tilebroken, "ARRAY NUMBER HANDLE [STREAM]"},
+	{"tiles", 4, run_tiles, "ARRAY NUMBER COUNT HANDLE [STREAM]"},
+	{"untiles", 3, run_untiles, "ARRAY NUMBER COUNT [STREAM]"},
 	{"arraythreads", 3, run_arraythreads, "THREADS ROUNDS SHAPE"},
 	{0},
 };

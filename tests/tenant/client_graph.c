@@ -85,17 +85,27 @@ static int run_gfree(struct client *c, char **word, unsigned count)
 		node);
 }
 
+/* Once for the first context that asks, and each time for others, which may end. */
 static CUresult load_spin(struct client *c, CUfunction *ret_function)
 {
+	static CUcontext first;
 	static CUfunction function;
+	CUcontext context = NULL;
 	CUmodule module;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = c->cu.cuCtxGetCurrent(&context);
 
-	if (!function)
+	if (r == CUDA_SUCCESS && context == first && function) {
+		*ret_function = function;
+		return r;
+	}
+	if (r == CUDA_SUCCESS)
 		r = c->cu.cuModuleLoadData(&module, kernels);
-	if (r == CUDA_SUCCESS && !function)
-		r = c->cu.cuModuleGetFunction(&function, module, "spin");
-	*ret_function = function;
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuModuleGetFunction(ret_function, module, "spin");
+	if (r == CUDA_SUCCESS && !function) {
+		first = context;
+		function = *ret_function;
+	}
 	return r;
 }
 

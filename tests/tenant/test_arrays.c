@@ -343,6 +343,70 @@ static void mapped_memory_stays_until_it_is_unmapped(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Created, mapped as one part of so many tiles, and its handle released. */
+static void map_tiles(struct tenant *t, unsigned first, unsigned count, unsigned mib)
+{
+	expect(t, OK, "create h %um", mib);
+	expect(t, OK, "tiles a %u %u h", first, count);
+	expect(t, OK, "release h");
+	expect(t, OK, "sync");
+}
+
+static void a_larger_part_lets_go_of_all_that_lies_within(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "array a 4096x128,sparse");
+	for (unsigned i = 1; i < 16; i++) {
+		map_tiles(t, 0, i, 200);
+		expect_held(slice, 200 * MIB);
+	}
+	/* Nothing of it lies wholly within what is unmapped. */
+	expect(t, OK, "untiles a 1 30");
+	expect(t, OK, "sync");
+	expect_held(slice, 200 * MIB);
+	for (unsigned i = 20; i < 24; i++)
+		map_tiles(t, i, 1, 20);
+	map_tiles(t, 22, 4, 40);
+	expect_held(slice, (200 + 20 + 20 + 40) * MIB);
+	expect(t, OK, "untile a 22");
+	expect(t, OK, "sync");
+	expect_held(slice, (200 + 20 + 20 + 40) * MIB);
+	expect(t, OK, "untiles a 16 12");
+	expect(t, OK, "sync");
+	expect_held(slice, 200 * MIB);
+	expect(t, OK, "untiles a 0 32");
+	expect(t, OK, "sync");
+	expect_held(slice, 0);
+	map_tiles(t, 0, 2, 20);
+	map_tiles(t, 4, 4, 20);
+	expect_held(slice, 40 * MIB);
+	expect(t, OK, "endarray a");
+	expect_held(slice, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* Of a list that the driver has refused in part nobody knows what is mapped, until all of it is mapped anew. */
+static void what_a_refused_list_may_have_mapped_goes_with_a_larger_part(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "array a 4096x128,sparse");
+	map_tiles(t, 0, 1, 20);
+	expect(t, OK, "create h 100m");
+	expect(t, INVALID_VALUE, "tilebroken a 0 h");
+	expect(t, OK, "release h");
+	expect(t, OK, "sync");
+	expect_covered(slice, 100 * MIB);
+	expect(t, OK, "untiles a 0 2");
+	expect(t, OK, "sync");
+	expect_held(slice, 0);
+	expect(t, OK, "endarray a");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void unmapped_memory_is_found_before_a_refusal(void **state)
 {
 	struct node *node = *state;
@@ -405,6 +469,8 @@ int main(void)
 		test_with_node(a_busy_neighbour_makes_the_books_too_high_at_worst),
 		test_with_node(sparse_and_deferred_arrays_take_nothing_themselves),
 		test_with_node(mapped_memory_stays_until_it_is_unmapped),
+		test_with_node(a_larger_part_lets_go_of_all_that_lies_within),
+		test_with_node(what_a_refused_list_may_have_mapped_goes_with_a_larger_part),
 		test_with_node(unmapped_memory_is_found_before_a_refusal),
 		test_with_node(a_context_that_ends_lets_mapped_memory_go),
 	};

@@ -6,6 +6,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/mapped.h"
+#include "tenant/memory/mapped_turns.h"
 #include "tenant/memory/watch.h"
 
 /* The charge for memory with these properties: none where it is not on a device. */

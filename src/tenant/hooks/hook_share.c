@@ -12,7 +12,7 @@
 #include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/hooks/hook.h"
-#include "tenant/memory/mapped.h"
+#include "tenant/memory/mapped_share.h"
 #include "tenant/memory/opened.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"

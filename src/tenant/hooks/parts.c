@@ -16,6 +16,8 @@
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/mapped.h"
+#include "tenant/memory/mapped_share.h"
+#include "tenant/memory/mapped_turns.h"
 #include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/driver/capture.h"
@@ -49,7 +51,8 @@ static const struct part parts[] = {
 	PART(code, .context_comes = code_context_comes, .context_ended = code_context_ended),
 	PART(context_calls),
 	PART(contexts),
-	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
+	PART(deferred_free, .context_ends = deferred_free_context_ends, .life_ended = deferred_free_life_ended,
+		.collect = deferred_free_collect_all),
 	PART(everywhere, .quota_comes = everywhere_quota_comes, .quota_came = everywhere_quota_came),
 	PART(gate, .context_made = gate_context_made, .context_ends = gate_context_ends,
 		.context_ended = gate_context_ended),
@@ -58,6 +61,8 @@ static const struct part parts[] = {
 	PART(libraries),
 	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
+	PART(mapped_share),
+	PART(mapped_turns),
 	PART(multicast, .object_ended = multicast_object_ended),
 	PART(nvml),
 	PART(oversubscribe),

@@ -50,7 +50,7 @@ void arrays_undo(struct array_plan *plan);
 struct array_taken {
 	struct holding_end end;
 	uint64_t free_bytes;
-	struct tiles *tiles;
+	struct mapped_tile *tiles;
 	bool is_stray; /* the books do not know it */
 };
 struct array_taken arrays_destroy_begin(const void *handle, bool is_mipmap);

@@ -46,6 +46,14 @@ bool chunk_is_in_doubt(uint64_t pointer, const struct holding *h)
 	return place.entry && place.entry->a == 1 && !is_all_known(place.entry, h);
 }
 
+void chunk_doubt(uint64_t pointer)
+{
+	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
+
+	if (place.entry)
+		place.entry->b = IN_DOUBT;
+}
+
 bool chunk_leave(uint64_t pointer, const struct holding *h, bool *ret_is_known)
 {
 	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);

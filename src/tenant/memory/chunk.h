@@ -21,6 +21,9 @@ int chunk_enter(uint64_t pointer, uint64_t unnamed, bool *ret_is_first) MUST_CHE
 /* Whether it is the last known block of a chunk in which something may lie that nobody names. */
 bool chunk_is_in_doubt(uint64_t pointer, const struct holding *holding);
 
+/* A tenant leaves that may be there still. */
+void chunk_doubt(uint64_t pointer);
+
 /* One less. False where others have a part in the chunk; else *ret_is_known says whether all that lay in it is known. */
 bool chunk_leave(uint64_t pointer, const struct holding *holding, bool *ret_is_known);
 

@@ -382,9 +382,10 @@ void contexts_destroy_end(const struct context_end *end, bool is_destroyed)
 	const struct holding *holding = &end->holding.holding;
 	CUcontext context = (CUcontext)(uintptr_t)end->holding.key;
 
-	charge_stray_ends(NULL);
 	if (is_destroyed && holding->serial)
 		end_life(state_device(holding->device), context, holding->life);
+	/* Now, so that an event's word for what waits in the context's streams is not believed before that is known. */
+	charge_stray_ends(NULL);
 	holding_end_done(&end->holding, is_destroyed);
 	if (is_destroyed && holding->serial)
 		forget_unattributed(state_device(holding->device));
@@ -472,20 +473,22 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 	enum contexts_found found = CONTEXTS_KNOWN;
 	uint64_t found_bytes = call->charge.found_bytes;
 
+	if (call->is_alone) {
+		FAULT("context: primary called");
+		if (context)
+			found = measure(call->device, &call->charge);
+		follow_primary(p, call, context);
+	}
 	if (call->is_stray)
 		charge_stray_ends(NULL);
 	if (!call->is_alone)
 		return r;
-	FAULT("context: primary called");
-	if (context)
-		found = measure(call->device, &call->charge);
-	follow_primary(p, call, context);
 	charge_undo(&call->charge);
 	if (!has_room(call->device, found, found_bytes)) {
 		charge_stray_begins();
 		cuda.cuDevicePrimaryCtxRelease_v2(call->device->ordinal);
-		charge_stray_ends(NULL);
 		follow_primary(p, call, NULL);
+		charge_stray_ends(NULL);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	lock_leave(&p->lock);

@@ -122,12 +122,17 @@ static bool is_of_one_stream(const struct deferred_free *d)
 	       d->stream != CU_STREAM_PER_THREAD;
 }
 
+static bool is_over(const struct deferred_free *d)
+{
+	return d->is_passed || d->is_gone || d->is_unseen;
+}
+
 /* Whether one that came before it waits in the same stream. */
 static bool is_behind(const struct walk *w, const struct deferred_free *d)
 {
 	for (unsigned i = 0; i < w->count; i++)
 		if (w->waiting[i].stream == d->stream && w->waiting[i].context == d->context)
-			return !d->is_passed && !d->is_gone && is_of_one_stream(d);
+			return !is_over(d) && is_of_one_stream(d);
 	return false;
 }
 
@@ -174,7 +179,7 @@ static struct deferred_free *end_poll(
 
 	d->is_polled = false;
 	d->is_passed |= is_passed;
-	*ret_is_over = d->is_passed || d->is_gone;
+	*ret_is_over = is_over(d);
 	if (!*ret_is_over)
 		remember(w, d);
 	next = find(w, d->next);
@@ -186,9 +191,13 @@ static struct deferred_free *end_poll(
 	return next;
 }
 
-/* A stream of the program that is captured must not notice our question. */
+/*
+ * An event's word counts while it is the library's, and only where no context was ending: one that has ended with its context says
+ * anything, or what another one of that handle says. A stream of the program that is captured must not notice our question.
+ */
 static bool has_passed(CUevent event)
 {
+	uint64_t since = charge_since();
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool can_exchange = cuda.cuThreadExchangeStreamCaptureMode &&
 			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
@@ -196,7 +205,14 @@ static bool has_passed(CUevent event)
 
 	if (can_exchange)
 		cuda.cuThreadExchangeStreamCaptureMode(&mode);
-	return has_passed;
+	return has_passed && own_events_has(event) && charge_is_sure(since);
+}
+
+static enum deferred_free_end end_of(const struct deferred_free *d)
+{
+	if (d->is_gone)
+		return DEFERRED_FREE_GONE;
+	return d->is_passed ? DEFERRED_FREE_PASSED : DEFERRED_FREE_UNSEEN;
 }
 
 static void give_back(struct deferred_free *d)
@@ -205,7 +221,7 @@ static void give_back(struct deferred_free *d)
 		own_events_destroy(d->event);
 		d->event = NULL;
 	}
-	if (d->give_back(d, d->is_gone))
+	if (d->give_back(d, end_of(d)))
 		atomic_fetch_sub(&count, 1);
 	else
 		put_in(d);
@@ -216,18 +232,18 @@ static void collect(size_t most)
 {
 	struct walk w = {.round = atomic_fetch_add(&last_round, 1) + 1, .left = most};
 	struct deferred_free *d = begin_polls(&w), *next;
-	bool is_over;
+	bool is_to_go;
 
 	for (; d; d = next) {
-		bool is_asked = d->event && !d->is_passed && !d->is_gone;
+		bool is_asked = d->event && !is_over(d);
 
-		next = end_poll(&w, d, is_asked && has_passed(d->event), &is_over);
-		if (is_over)
+		next = end_poll(&w, d, is_asked && has_passed(d->event), &is_to_go);
+		if (is_to_go)
 			give_back(d);
 	}
 }
 
-/* Those whose event, or whose memory, has ended with a context. */
+/* Those whose event, or whose memory, has ended with a context. That the event has does not say that the stream had got there. */
 static void mark_ended(uint64_t life)
 {
 	LOCK_SCOPE(&list_lock);
@@ -236,7 +252,8 @@ static void mark_ended(uint64_t life)
 		d->is_gone |= d->memory_life == life;
 		if (d->life == life) {
 			d->context = NULL;
-			d->is_passed = true;
+			d->life = 0;
+			d->is_unseen = true;
 		}
 	}
 }
@@ -257,6 +274,12 @@ static void collect_some(void)
 void deferred_free_collect_all(struct device *device)
 {
 	(void)device;
+	deferred_free_collect();
+}
+
+void deferred_free_context_ends(CUcontext context)
+{
+	(void)context;
 	deferred_free_collect();
 }
 
@@ -301,11 +324,24 @@ static bool free_in_driver(const struct freed *f)
 	return is_freed;
 }
 
-static bool give_back_allocation(struct deferred_free *d, bool is_gone)
+/* Of what the driver frees, when nobody sees that it has. What no figure shows waits for the end of its own context. */
+static bool leave_to_figure(struct freed *f)
+{
+	if (!holding_leave_to_figure(f->allocation.pointer, &f->allocation.holding)) {
+		f->deferred.is_unseen = false;
+		return false;
+	}
+	free(f);
+	return true;
+}
+
+static bool give_back_allocation(struct deferred_free *d, enum deferred_free_end how)
 {
 	struct freed *f = (struct freed *)d;
 
-	if (!is_gone && !f->is_drivers && !free_in_driver(f))
+	if (how == DEFERRED_FREE_UNSEEN && f->is_drivers)
+		return leave_to_figure(f);
+	if (how != DEFERRED_FREE_GONE && !f->is_drivers && !free_in_driver(f))
 		return false;
 	allocations_give_back(&f->allocation);
 	free(f);

@@ -4,11 +4,19 @@
  *
  * It waits in one list, in order of coming, with an event of ours in the stream, and goes when a synchronization, or a call that
  * is about to be refused, finds that the stream has passed the event. Nobody waits for it, and until then it
- * stays charged, as what a pool keeps does.
+ * stays charged, as what a pool keeps does. Where the stream's context ends before, and the memory does not end with it, the driver's
+ * figure for this process has to say that the memory has gone.
  */
 #pragma once
 
 #include "tenant/memory/allocations.h"
+
+/* Why it is given back. */
+enum deferred_free_end {
+	DEFERRED_FREE_PASSED, /* the stream has got there */
+	DEFERRED_FREE_GONE,   /* the driver has freed the memory with its context */
+	DEFERRED_FREE_UNSEEN, /* the event has ended with its context, and nobody sees when the stream gets there */
+};
 
 /* The first member of what waits. What is in the list is changed under its lock. */
 struct deferred_free {
@@ -23,9 +31,10 @@ struct deferred_free {
 	bool is_held;	/* between begin() and end(): no stream comes in the place of this one */
 	bool is_polled; /* a thread asks for its event */
 	bool is_passed;
-	bool is_gone; /* the memory has ended with its context */
-	/* Gives it back and frees the struct; false: not now. is_gone: the driver has freed the memory. */
-	bool (*give_back)(struct deferred_free *d, bool is_gone);
+	bool is_gone;	/* the memory has ended with its context */
+	bool is_unseen; /* the event has ended with its context */
+	/* Gives it back and frees the struct; false: not now. */
+	bool (*give_back)(struct deferred_free *d, enum deferred_free_end how);
 };
 
 /*
@@ -56,7 +65,8 @@ void deferred_free_collect(void);
 /* Whether anything waits. */
 bool deferred_free_is_any(void);
 
-/* Parts (slice/parts.h): the same before a refusal; the end of a context; a child of fork(). */
+/* Parts (slice/parts.h): the same before a refusal, and before a context ends; its end; a child of fork(). */
 void deferred_free_collect_all(struct device *device);
+void deferred_free_context_ends(CUcontext context);
 void deferred_free_life_ended(struct device *device, uint64_t life);
 void deferred_free_reset_after_fork(void);

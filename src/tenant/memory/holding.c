@@ -27,11 +27,9 @@
 #include "tenant/memory/aside.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/chunk.h"
-#include "tenant/memory/everywhere.h"
+#include "tenant/memory/holding_ended.h"
 #include "tenant/memory/ipc.h"
-#include "tenant/memory/reconcile.h"
 #include "tenant/memory/table.h"
-#include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
@@ -39,33 +37,6 @@ static struct lock share_lock; /* one thread at a time makes shared allocations 
 static void say_it_stays(void)
 {
 	log_warn("memory stays counted until the process ends");
-}
-
-void holding_keep(const struct holding *holding)
-{
-	if (!(holding->flags & (HOLDING_SHARED | HOLDING_OBJECT)))
-		charge_hide(state_device(holding->device),
-			(uint64_t)holding->units * REGION_UNIT_BYTES,
-			(enum charge_kind)holding->kind);
-}
-
-/* How memory has ended. */
-enum end {
-	END_SEEN,   /* it has just come back */
-	END_UNSEEN, /* the driver gave it back unseen, as its key is new memory's */
-	END_WHOLE,  /* it has, and so has all of its chunk, or its context */
-};
-static void give_back(uint64_t key, const struct holding *h, enum end how);
-
-/* The last reference is gone. */
-static void end_last(uint64_t key, const struct holding *holding, enum end how)
-{
-	if (!(holding->flags & HOLDING_MAY_STAY)) {
-		give_back(key, holding, how);
-		return;
-	}
-	log_info("memory that a descriptor may keep stays counted until the process ends");
-	holding_keep(holding);
 }
 
 static struct table_place enter(enum holding_table in, uint64_t key, bool may_add)
@@ -90,11 +61,19 @@ struct holding holding_of(const struct charge *charge, uint64_t life, unsigned f
 		.flags = (uint16_t)flags};
 }
 
-static struct holding replace(struct table_place *place, const struct holding *holding)
+/* What a new holding is besides, for what is there under its key. */
+static uint16_t flags_after(enum holding_table in, const struct holding *there)
+{
+	return in == HOLDING_CREATED && there->serial && there->pins ? HOLDING_MAY_STAY : 0;
+}
+
+static struct holding replace(
+	enum holding_table in, struct table_place *place, const struct holding *holding)
 {
 	struct holding old = place->entry->holding;
 
 	place->entry->holding = *holding;
+	place->entry->holding.flags |= flags_after(in, &old);
 	renew_serial(place);
 	return old;
 }
@@ -119,7 +98,8 @@ static int refer(struct holding *h, struct holding *ret_there)
 /* With the lock of its place (aside.h). */
 static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsigned flags)
 {
-	if (LIKELY(!gone->serial) || !aside_is_due(gone, since, flags))
+	if (LIKELY(!gone->serial) || gone->flags & HOLDING_NOBODYS ||
+		!aside_is_due(gone, since, flags))
 		return;
 	if (!aside_put(key, gone))
 		say_it_stays();
@@ -132,12 +112,12 @@ static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsign
  */
 static void end_replaced(enum holding_table in, uint64_t key, const struct holding *gone)
 {
-	if (LIKELY(!gone->serial))
+	if (LIKELY(!gone->serial) || gone->flags & HOLDING_NOBODYS)
 		return;
 	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
 	else
-		end_last(key, gone, END_UNSEEN);
+		holding_end_last(key, gone, HOLDING_ENDED_UNSEEN);
 }
 
 int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
@@ -146,7 +126,7 @@ int holding_put(enum holding_table in, uint64_t key, struct holding holding, uin
 	struct table_place place = enter(in, key, true);
 
 	if (place.entry) {
-		gone = replace(&place, &holding);
+		gone = replace(in, &place, &holding);
 		set_aside(key, &gone, since, holding.flags);
 	}
 	table_leave(&place);
@@ -169,8 +149,10 @@ static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32
 		return -ENOMEM;
 	}
 	is_there = h->serial != 0;
-	if (UNLIKELY(is_there))
+	if (UNLIKELY(is_there)) {
 		gone = *h;
+		flags |= flags_after(in, &gone);
+	}
 	h->life = life;
 	h->references = 1;
 	h->pins = 0;
@@ -218,7 +200,7 @@ int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding hol
 
 	*ret_is_new = place.entry && !is_same(&place.entry->holding, &holding);
 	if (*ret_is_new) {
-		gone = replace(&place, &holding);
+		gone = replace(in, &place, &holding);
 		if (!gone.ends)
 			set_aside(key, &gone, since, holding.flags);
 	} else if (place.entry) {
@@ -271,6 +253,25 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 		return HOLDING_E_ABSENT;
 	place.entry->holding.pins++;
 	*ret_holding = place.entry->holding;
+	return 0;
+}
+
+int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_holding)
+{
+	TABLE_SCOPE place = enter(in, key, true);
+	struct holding *h = place.entry ? &place.entry->holding : NULL;
+
+	if (!h)
+		return -ENOMEM;
+	if (!h->serial) {
+		*h = (struct holding){.flags = HOLDING_NOBODYS};
+		renew_serial(&place);
+	}
+	/* Another thread is about to end it. */
+	if (!h->references && !(h->flags & HOLDING_NOBODYS))
+		return HOLDING_E_ABSENT;
+	h->pins++;
+	*ret_holding = *h;
 	return 0;
 }
 
@@ -338,8 +339,8 @@ static bool end_call(
 		}
 	}
 	table_leave(&place);
-	if (gone.serial)
-		end_last(key, &gone, END_SEEN);
+	if (gone.serial && !(gone.flags & HOLDING_NOBODYS))
+		holding_end_last(key, &gone, HOLDING_ENDED_SEEN);
 	return is_there;
 }
 
@@ -399,7 +400,8 @@ void holding_put_back(enum holding_table in, uint64_t key, const struct holding 
 	/* Its place was freed a moment ago, so this needs no memory unless others took it since. */
 	TABLE_SCOPE place = enter(in, key, true);
 
-	if (place.entry && place.entry->holding.serial == 0)
+	if (place.entry &&
+		(place.entry->holding.serial == 0 || place.entry->holding.flags & HOLDING_NOBODYS))
 		place.entry->holding = *holding;
 	else
 		say_it_stays();
@@ -413,7 +415,7 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 		return;
 	FAULT("holding: the driver was called");
 	if (end->is_last && is_ended) {
-		end_last(end->key, &holding, END_SEEN);
+		holding_end_last(end->key, &holding, HOLDING_ENDED_SEEN);
 	} else if (end->is_last) {
 		holding.references = 1;
 		holding_put_back(end->in, end->key, &holding);
@@ -422,6 +424,20 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 		   !is_ended) {
 		say_it_stays();
 	}
+}
+
+void holding_end_unseen(const struct holding_end *end)
+{
+	struct holding holding = end->holding;
+
+	if (!holding.serial)
+		return;
+	holding.flags |= HOLDING_END_UNSEEN;
+	if (end->is_last)
+		holding_end_last(end->key, &holding, HOLDING_ENDED_SEEN);
+	else if (!end_call(end->in, end->key, holding.serial,
+			 &(struct call_end){.ends = 1, .flag = HOLDING_END_UNSEEN}))
+		log_debug("memory ended while a reference to it did");
 }
 
 void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
@@ -434,7 +450,7 @@ void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
 
 static void end_all(enum holding_table in,
 	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what,
-	enum end how)
+	enum holding_ended how)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
@@ -443,14 +459,14 @@ static void end_all(enum holding_table in,
 		if (entry.holding.pins)
 			say_it_stays();
 		else
-			end_last(entry.key, &entry.holding, how);
+			holding_end_last(entry.key, &entry.holding, how);
 	}
 }
 
 void holding_end_all(enum holding_table in,
 	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
 {
-	end_all(in, is_wanted, what, END_SEEN);
+	end_all(in, is_wanted, what, HOLDING_ENDED_SEEN);
 }
 
 bool holding_change(
@@ -466,50 +482,6 @@ bool holding_change(
 	if (place.entry->holding.references == 0)
 		table_remove(&place);
 	return true;
-}
-
-static void give_back(uint64_t key, const struct holding *h, enum end how)
-{
-	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
-	bool is_known = true;
-
-	if (h->flags & HOLDING_POOLED)
-		return;
-	if (h->flags & HOLDING_OBJECT) {
-		parts_object_ended(key, h->serial);
-		return;
-	}
-	if (h->flags & HOLDING_SHARED) {
-		ipc_let_go(h->shared, h->flags & HOLDING_KEY_ENDS);
-		bytes = 0;
-	}
-	if (h->flags & HOLDING_IN_CHUNK) {
-		if (!chunk_leave(key, h, &is_known))
-			return;
-		bytes = CHUNK_BYTES;
-	}
-	FAULT("holding: given back in the driver");
-	if (h->flags & HOLDING_OPEN_FOREIGN) {
-		ipc_open_foreign(state_device(h->device), -(int64_t)bytes);
-		/* What could not be told from it until now can be. */
-		reconcile_look_again(state_device(h->device));
-	}
-	if (bytes && (how == END_WHOLE || (how == END_SEEN && is_known)))
-		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
-	else if (bytes)
-		reconcile_doubt(state_device(h->device), bytes, (enum charge_kind)h->kind);
-	if (h->flags & HOLDING_EVERYWHERE)
-		everywhere_give_back(state_device(h->device), bytes);
-}
-
-void holding_give_back(uint64_t key, const struct holding *h)
-{
-	give_back(key, h, END_SEEN);
-}
-
-void holding_give_back_whole(uint64_t key, const struct holding *h)
-{
-	give_back(key, h, END_WHOLE);
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
@@ -548,7 +520,7 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 	LOCK_SCOPE(&share_lock);
 
 	if (holding_get(in, key, &h) != 0 ||
-		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT))
+		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT | HOLDING_NOBODYS))
 		return false;
 	*ret_shared = h.shared;
 	if (h.flags & HOLDING_SHARED)
@@ -581,9 +553,9 @@ void holding_life_ended(struct device *device, uint64_t life)
 
 	(void)device;
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
-		end_all(i, is_of_life, life, END_WHOLE);
+		end_all(i, is_of_life, life, HOLDING_ENDED_WHOLE);
 	while (life && aside_take_next(life, &cursor, &entry) == 0)
-		end_last(entry.key, &entry.holding, END_UNSEEN);
+		holding_end_last(entry.key, &entry.holding, HOLDING_ENDED_UNSEEN);
 }
 
 void holding_reset_after_fork(void)

@@ -47,8 +47,10 @@ enum holding_flags {
 	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
 	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
 	HOLDING_OPEN_FOREIGN =
-		1 << 10,	  /* another slice's, open by a handle: NVML may show it here */
-	HOLDING_OBJECT = 1 << 11, /* a multicast object, which is not charged (multicast.h) */
+		1 << 10,	      /* another slice's, open by a handle: NVML may show it here */
+	HOLDING_OBJECT = 1 << 11,     /* a multicast object, which is not charged (multicast.h) */
+	HOLDING_END_UNSEEN = 1 << 12, /* the end of a reference in the driver is not seen */
+	HOLDING_NOBODYS = 1 << 13,    /* nothing of ours: a key that calls under way were given */
 };
 
 struct holding {
@@ -113,6 +115,12 @@ int holding_refer(
  * what the driver made must be undone, as it may be of other memory.
  */
 int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+/*
+ * The same where there is none: the key is pinned, so that holding_unpin() says whether the driver has given it to memory of ours meanwhile.
+ * -ENOMEM, too. Memory of ours to which the driver gives a key that is pinned may be what that call refers to, whatever it pinned: it stays
+ * charged (HOLDING_MAY_STAY).
+ */
+int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
 /* Pins one that has this shared allocation. HOLDING_E_ABSENT: none is found. Takes as long as there are holdings. */
 int holding_pin_shared(enum holding_table in, unsigned shared, uint64_t *ret_key,
 	struct holding *ret_holding) MUST_CHECK;
@@ -137,6 +145,8 @@ int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *r
 int holding_end_begin_of(enum holding_table in, uint64_t key, uint32_t serial,
 	struct holding_end *ret_end) MUST_CHECK;
 void holding_end_done(const struct holding_end *end, bool is_ended);
+/* It ends in the driver, and nobody sees when: with the last reference the memory is left to the driver's figure, or stays charged. */
+void holding_end_unseen(const struct holding_end *end);
 
 /* A reference of this serial number that has ended in the driver already. */
 void holding_drop(enum holding_table in, uint64_t key, uint32_t serial);
@@ -149,6 +159,11 @@ void holding_end_all(enum holding_table in,
 void holding_give_back(uint64_t key, const struct holding *holding);
 /* The same of the last known block of a chunk, where all of the chunk has gone. */
 void holding_give_back_whole(uint64_t key, const struct holding *holding);
+/*
+ * The driver frees it, and nobody sees when: it stays charged as what nobody names, until NVML's figure for this process says that it has
+ * gone. False where that tells nothing of such memory, or there is none; then nothing has changed.
+ */
+bool holding_leave_to_figure(uint64_t key, const struct holding *holding) MUST_CHECK;
 /* Or keeps it charged until the process ends, where something else may keep the memory. */
 void holding_keep(const struct holding *holding);
 

@@ -305,26 +305,36 @@ bool reconcile_is_shown(
 	return is_shown;
 }
 
+bool reconcile_has_figure(const struct device *device)
+{
+	return !finding_is_blind(&accounts[device->ordinal].misses);
+}
+
 /*
  * Without the lock, which this thread may have: what a look collects comes here, too. A look that this comes into is not exact, and what
  * is corrected by it leaves this as it is.
  */
-void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
+bool reconcile_leave_to_figure(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
 	struct account *t = &accounts[device->ordinal];
 	CHARGE_SCOPE();
 
-	/* Without a figure there was no comparison, and there will be none. */
-	if (finding_is_blind(&t->misses)) {
-		charge_give_back(device, bytes, kind);
-		return;
-	}
+	if (!reconcile_has_figure(device))
+		return false;
 	ledger_note(state.region.file, state.slot, device->entry, kind, -(int64_t)bytes);
 	ledger_note(
 		state.region.file, state.slot, device->entry, CHARGE_UNATTRIBUTED, (int64_t)bytes);
 	atomic_fetch_add(&t->unattributed_bytes, bytes);
 	FAULT("reconcile: in doubt");
 	account_owe(t);
+	return true;
+}
+
+void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	/* Without a figure there was no comparison, and there will be none. */
+	if (!reconcile_leave_to_figure(device, bytes, kind))
+		charge_give_back(device, bytes, kind);
 }
 
 struct reconcile_chunk reconcile_chunk_ends(struct device *device)

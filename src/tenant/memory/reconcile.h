@@ -100,6 +100,11 @@ bool reconcile_is_shown(struct device *device, const struct charge *charge,
  */
 void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind);
 
+/* The same of what may be there still; false without a figure, which would have to tell: then it is charged as before. */
+bool reconcile_leave_to_figure(
+	struct device *device, uint64_t bytes, enum charge_kind kind) MUST_CHECK;
+bool reconcile_has_figure(const struct device *device);
+
 /*
  * Before the last known block of a chunk is freed, and after that, while it is still in the books: whether the chunk has gone with it, as
  * NVML shows so much less for this process beside books that say the same, and no other call was under way. False where it has not, or

@@ -2,88 +2,68 @@
 /*
  * Created memory that is mapped into parts of arrays.
  *
- * A tile is a reference to the memory, like a mapping at an address. The table: key a hash of the array and
- * the part, a the array, b the handle, c the life of the array's context, d the holding's serial number.
+ * A tile is a reference to the memory, like a mapping at an address. Which there are is in tile_parts.h; here are the driver's calls that
+ * change it, one after the other: else the driver would have them in another order than the books, and let go of what another tile is of.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/tiles.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/fault.h"
+#include "base/lock.h"
 #include "base/log.h"
-#include "tenant/driver/attach.h"
-#include "tenant/memory/contexts.h"
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/mapped.h"
-#include "tenant/memory/table.h"
 
-struct tile {
-	uint64_t key; /* 0: there was none */
-	struct table_entry entry;
-	struct holding_end end;
-	struct mapped_reference made; /* of what is mapped anew */
+/* A call that does not come back is not waited for, and others are refused: they would not be in order. */
+#define TURN_WAIT_NS UINT64_C(10000000000)
+static struct lock turn;
+
+/* One of a call's list that is mapped. */
+struct made {
+	struct mapped_reference reference;
+	struct mapped_tile *tile; /* to be entered; NULL: it is, or nothing is mapped */
 };
 
 struct tiles {
 	struct deferred_free deferred;
-	unsigned count, room;
-	struct tile *tile;
+	unsigned count;
+	struct made *made;
+	struct mapped_tile *out; /* what was taken out */
 };
 
-static struct table mapped_tiles;
-
-static struct tiles *new_tiles(unsigned room)
+static void free_list(struct mapped_tile *list)
 {
-	struct tiles *tiles = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*tiles));
+	while (list) {
+		struct mapped_tile *next = list->next;
 
-	if (tiles)
-		tiles->tile = calloc(room, sizeof(*tiles->tile));
-	if (tiles && tiles->tile) {
-		tiles->room = room;
-		return tiles;
+		free(list);
+		list = next;
 	}
-	free(tiles);
-	return NULL;
 }
 
 static void free_tiles(struct tiles *tiles)
 {
-	free(tiles->tile);
+	for (unsigned i = 0; i < tiles->count; i++)
+		free(tiles->made[i].tile);
+	free_list(tiles->out);
+	free(tiles->made);
 	free(tiles);
 }
 
-static uint64_t resource_of(const CUarrayMapInfo *info)
+static struct tiles *new_tiles(unsigned count)
 {
-	return tiles_resource(
-		info->resource.array, info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
-}
+	struct tiles *tiles = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*tiles));
 
-static uint64_t mix(uint64_t hash, uint64_t a, uint64_t b)
-{
-	return hash_u64(hash_u64(hash ^ a) + b);
-}
-
-static uint64_t key_of(const CUarrayMapInfo *info)
-{
-	uint64_t hash = mix(resource_of(info), info->subresourceType, 1);
-
-	if (info->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
-		hash = mix(hash, info->subresource.miptail.layer, 2);
-		hash = mix(hash, info->subresource.miptail.offset, info->subresource.miptail.size);
-	} else {
-		hash = mix(hash, info->subresource.sparseLevel.level,
-			info->subresource.sparseLevel.layer);
-		hash = mix(hash, info->subresource.sparseLevel.offsetX,
-			info->subresource.sparseLevel.extentWidth);
-		hash = mix(hash, info->subresource.sparseLevel.offsetY,
-			info->subresource.sparseLevel.extentHeight);
-		hash = mix(hash, info->subresource.sparseLevel.offsetZ,
-			info->subresource.sparseLevel.extentDepth);
+	if (tiles)
+		tiles->made = calloc(count, sizeof(*tiles->made));
+	if (tiles && tiles->made) {
+		tiles->count = count;
+		return tiles;
 	}
-	return hash ? hash : 1;
+	free(tiles);
+	return NULL;
 }
 
 static bool is_map(const CUarrayMapInfo *info)
@@ -91,44 +71,77 @@ static bool is_map(const CUarrayMapInfo *info)
 	return info->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
 }
 
-static bool begin_end(const struct table_entry *entry, struct holding_end *ret_end)
+static void begin_ends(struct mapped_tile *list)
 {
-	return holding_end_begin_of(HOLDING_CREATED, entry->b, (uint32_t)entry->d, ret_end) == 0;
+	for (struct mapped_tile *tile = list; tile; tile = tile->next)
+		if (holding_end_begin_of(HOLDING_CREATED, tile->handle, tile->serial, &tile->end) !=
+			0)
+			log_debug("a tile's memory is none of ours");
 }
 
-static void take_out(struct tile *tile, uint64_t key)
+/* What lies wholly within the part. */
+static void take_out(struct tiles *tiles, const CUarrayMapInfo *info)
 {
-	if (table_take(&mapped_tiles, key, &tile->entry) != 0)
+	struct tile_part part = tile_part_of(info);
+	struct mapped_tile *list = tile_parts_take_within(&part), **end = &tiles->out;
+
+	begin_ends(list);
+	while (*end)
+		end = &(*end)->next;
+	*end = list;
+}
+
+static void put_in(struct mapped_tile *tile)
+{
+	if (tile_parts_put(tile))
 		return;
-	tile->key = key;
-	if (!begin_end(&tile->entry, &tile->end))
-		log_debug("a tile's memory is none of ours");
+	log_warn("memory stays counted until the process ends");
+	free(tile);
 }
 
-static void put_in(struct table_entry entry)
+/* They are mapped as they were. */
+static void put_back(struct mapped_tile *list)
 {
-	if (table_put(&mapped_tiles, entry) < 0)
-		log_warn("memory stays counted until the process ends");
-}
+	while (list) {
+		struct mapped_tile *tile = list;
 
-/* It is mapped as it was. */
-static void put_back(const struct tile *tile)
-{
-	if (!tile->key)
-		return;
-	holding_end_done(&tile->end, false);
-	put_in(tile->entry);
+		list = tile->next;
+		holding_end_done(&tile->end, false);
+		put_in(tile);
+	}
 }
 
 /* Of the first so many parts, none was mapped. */
 static void undo(struct tiles *tiles, const CUarrayMapInfo *list, unsigned count)
 {
-	while (count-- > 0) {
+	while (count-- > 0)
 		if (is_map(&list[count]))
-			mapped_refer_end(&tiles->tile[count].made, false);
-		put_back(&tiles->tile[count]);
-	}
+			mapped_refer_end(&tiles->made[count].reference, false);
+	put_back(tiles->out);
+	tiles->out = NULL;
 	free_tiles(tiles);
+}
+
+/* Refers to what is to be mapped. */
+static CUresult refer(const CUarrayMapInfo *info, struct made *made)
+{
+	made->tile = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*made->tile));
+	return made->tile ? mapped_refer_begin(info->memHandle.memHandle, &made->reference)
+			  : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult begin(const CUarrayMapInfo *list, struct tiles *tiles)
+{
+	for (unsigned i = 0; i < tiles->count; i++) {
+		CUresult r = is_map(&list[i]) ? refer(&list[i], &tiles->made[i]) : CUDA_SUCCESS;
+
+		if (r != CUDA_SUCCESS) {
+			undo(tiles, list, i);
+			return r;
+		}
+		take_out(tiles, &list[i]);
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult tiles_begin(
@@ -142,31 +155,37 @@ CUresult tiles_begin(
 		log_error("no memory for our own tables, so a mapping is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	tiles->count = count;
-	for (unsigned i = 0; i < count; i++) {
-		struct tile *t = &tiles->tile[i];
-
-		r = is_map(&list[i]) ? mapped_refer_begin(list[i].memHandle.memHandle, &t->made)
-				     : CUDA_SUCCESS;
-		if (r != CUDA_SUCCESS) {
-			undo(tiles, list, i);
-			return r;
-		}
-		take_out(t, key_of(&list[i]));
+	if (!lock_enter_within(&turn, TURN_WAIT_NS)) {
+		log_warn("another call that maps into arrays takes too long, so one is refused");
+		free_tiles(tiles);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = begin(list, tiles);
+	if (r != CUDA_SUCCESS) {
+		lock_leave(&turn);
+		return r;
 	}
 	deferred_free_begin(&tiles->deferred, stream);
 	*ret_tiles = tiles;
 	return CUDA_SUCCESS;
 }
 
-static bool give_back(struct deferred_free *deferred, bool is_gone)
+/* The references are gone, or go unseen. */
+static void end_list(struct mapped_tile *list, bool is_unseen)
+{
+	for (struct mapped_tile *tile = list; tile; tile = tile->next)
+		if (is_unseen)
+			holding_end_unseen(&tile->end);
+		else
+			holding_end_done(&tile->end, true);
+}
+
+static bool give_back(struct deferred_free *deferred, enum deferred_free_end how)
 {
 	struct tiles *tiles = (struct tiles *)deferred;
 
-	(void)is_gone;
 	FAULT("tile: giving back");
-	for (unsigned i = 0; i < tiles->count; i++)
-		holding_end_done(&tiles->tile[i].end, true);
+	end_list(tiles->out, how == DEFERRED_FREE_UNSEEN);
 	free_tiles(tiles);
 	return true;
 }
@@ -174,38 +193,38 @@ static bool give_back(struct deferred_free *deferred, bool is_gone)
 /* Whether one of them was a reference to memory of ours. */
 static bool is_any_ours(const struct tiles *tiles)
 {
-	for (unsigned i = 0; i < tiles->count; i++)
-		if (tiles->tile[i].end.holding.serial)
+	for (const struct mapped_tile *tile = tiles->out; tile; tile = tile->next)
+		if (tile->end.holding.serial)
 			return true;
 	return false;
 }
 
 /* A part that is mapped now, or may be. */
-static void enter(uint64_t key, const CUarrayMapInfo *info, const struct tile *tile)
+static void enter(const CUarrayMapInfo *info, struct made *made)
 {
 	struct holding array = {.life = 0};
-	uint64_t resource = resource_of(info);
+	struct mapped_tile *tile = made->tile;
 
-	if (!mapped_refer_end(&tile->made, true) || !tile->made.serial)
+	if (!mapped_refer_end(&made->reference, true) || !made->reference.serial)
 		return;
-	if (holding_get(HOLDING_ARRAYS, resource, &array) != 0)
+	made->tile = NULL;
+	tile->part = tile_part_of(info);
+	if (holding_get(HOLDING_ARRAYS, tile->part.resource, &array) != 0)
 		log_debug("an array is none of ours");
-	put_in((struct table_entry){.key = key,
-		.a = resource,
-		.b = tile->made.handle,
-		.c = array.life,
-		.d = tile->made.serial});
+	tile->life = array.life;
+	tile->handle = made->reference.handle;
+	tile->serial = made->reference.serial;
+	put_in(tile);
 }
 
 /* Enters what is mapped now. False: nothing waits for the stream. */
 static bool enter_all(struct tiles *tiles, const CUarrayMapInfo *list, CUstream stream)
 {
 	for (unsigned i = 0; i < tiles->count; i++) {
-		/* One that an earlier part of the list has mapped. */
-		if (!tiles->tile[i].key)
-			take_out(&tiles->tile[i], key_of(&list[i]));
+		/* What an earlier part of the list has mapped. */
+		take_out(tiles, &list[i]);
 		if (is_map(&list[i]))
-			enter(key_of(&list[i]), &list[i], &tiles->tile[i]);
+			enter(&list[i], &tiles->made[i]);
 	}
 	/* The driver has the reference until the stream is there, whatever others there are. */
 	if (!is_any_ours(tiles))
@@ -216,19 +235,16 @@ static bool enter_all(struct tiles *tiles, const CUarrayMapInfo *list, CUstream 
 }
 
 /*
- * The driver may refuse a list in the middle, and nobody knows which parts were done: what was mapped stays, and what is mapped anew
- * gets a key that no part has, so that it stays until the array ends.
+ * The driver may refuse a list in the middle, and nobody knows which parts were done: what was mapped stays, and what is mapped anew is
+ * there beside it, until what lies within the part is let go of, or the array ends.
  */
 static void keep_all(struct tiles *tiles, const CUarrayMapInfo *list)
 {
-	static _Atomic uint64_t number;
-
-	for (unsigned i = 0; i < tiles->count; i++) {
-		put_back(&tiles->tile[i]);
+	put_back(tiles->out);
+	tiles->out = NULL;
+	for (unsigned i = 0; i < tiles->count; i++)
 		if (is_map(&list[i]))
-			enter(mix(key_of(&list[i]), atomic_fetch_add(&number, 1), 3), &list[i],
-				&tiles->tile[i]);
-	}
+			enter(&list[i], &tiles->made[i]);
 	free_tiles(tiles);
 }
 
@@ -240,6 +256,18 @@ static void undo_call(struct tiles *tiles, const CUarrayMapInfo *list)
 		keep_all(tiles, list);
 }
 
+static void finish(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, bool is_awaited)
+{
+	if (!is_done) {
+		undo_call(tiles, list);
+	} else if (!is_awaited) {
+		give_back(&tiles->deferred, DEFERRED_FREE_PASSED);
+	} else {
+		tiles->deferred.give_back = give_back;
+		deferred_free_add(&tiles->deferred);
+	}
+}
+
 void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
 {
 	bool is_awaited;
@@ -247,84 +275,42 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 	FAULT("tile: the driver was called");
 	is_awaited = is_done && enter_all(tiles, list, stream);
 	deferred_free_end(&tiles->deferred);
-	if (!is_done) {
-		undo_call(tiles, list);
-		return;
-	}
-	if (!is_awaited) {
-		give_back(&tiles->deferred, false);
-		return;
-	}
-	tiles->deferred.give_back = give_back;
-	deferred_free_add(&tiles->deferred);
-	deferred_free_collect();
+	finish(tiles, list, is_done, is_awaited);
+	lock_leave(&turn);
+	if (is_awaited)
+		deferred_free_collect();
 }
 
-static bool is_of_array(const struct table_entry *entry, uint64_t array)
+struct mapped_tile *tiles_take(uint64_t resource)
 {
-	return entry->a == array;
+	struct mapped_tile *list = tile_parts_take_array(resource);
+
+	begin_ends(list);
+	return list;
 }
 
-struct tiles *tiles_take(uint64_t resource)
+void tiles_taken(struct mapped_tile *list, bool is_gone)
 {
-	struct table_cursor cursor = {.shard = 0};
-	struct tiles *tiles = NULL;
-	struct table_entry entry;
-
-	while (table_take_next(&mapped_tiles, is_of_array, resource, &cursor, &entry) == 0) {
-		if (!tiles)
-			tiles = new_tiles(16);
-		if (tiles && tiles->count == tiles->room) {
-			struct tile *more =
-				realloc(tiles->tile, tiles->room * 2 * sizeof(*tiles->tile));
-
-			if (more) {
-				tiles->tile = more;
-				tiles->room *= 2;
-			}
-		}
-		if (!tiles || tiles->count == tiles->room) {
-			log_warn("memory stays counted until the process ends");
-			return tiles;
-		}
-		tiles->tile[tiles->count] = (struct tile){.key = entry.key, .entry = entry};
-		if (!begin_end(&entry, &tiles->tile[tiles->count++].end))
-			log_debug("a tile's memory is none of ours");
-	}
-	return tiles;
-}
-
-void tiles_taken(struct tiles *tiles, bool is_gone)
-{
-	if (!tiles)
-		return;
-	if (is_gone) {
-		give_back(&tiles->deferred, true);
+	if (!is_gone) {
+		put_back(list);
 		return;
 	}
-	for (unsigned i = 0; i < tiles->count; i++)
-		put_back(&tiles->tile[i]);
-	free_tiles(tiles);
-}
-
-static bool is_of_life(const struct table_entry *entry, uint64_t life)
-{
-	return entry->c == life;
+	end_list(list, false);
+	free_list(list);
 }
 
 void tiles_life_ended(struct device *device, uint64_t life)
 {
-	struct table_cursor cursor = {.shard = 0};
-	struct table_entry entry;
-	struct holding_end end;
+	struct mapped_tile *list = life ? tile_parts_take_life(life) : NULL;
 
 	(void)device;
-	while (life && table_take_next(&mapped_tiles, is_of_life, life, &cursor, &entry) == 0)
-		if (begin_end(&entry, &end))
-			holding_end_done(&end, true);
+	begin_ends(list);
+	end_list(list, false);
+	free_list(list);
 }
 
 void tiles_reset_after_fork(void)
 {
-	table_forget(&mapped_tiles);
+	turn = (struct lock)LOCK_INIT;
+	tile_parts_reset_after_fork();
 }

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exports and imports of created memory, apart from its references in this process (mapped.c): whose charge it is where several processes
+ * have it, and how large it is where nothing tells.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/mapped_share.h"
+
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mark.h"
+#include "region/ledger.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/ipc.h"
+
+/* Puts the shared allocation's mark on one more descriptor; the first one gives it its mark. */
+static bool mark_descriptor(unsigned shared, int fd)
+{
+	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
+	struct mark mark = {
+		.id = known ? known : mark_new_id(MARK_OF_MEMORY), .steps = ipc_steps(shared)};
+
+	return mark_set(fd, mark) == 0 && (known || ipc_set_mark(shared, mark.id, fd));
+}
+
+CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_export *ret_export)
+{
+	struct ipc_memory memory = {.key = mark_new_id(MARK_OF_MEMORY), .fd = -1};
+	struct mapped_reference *reference = &ret_export->reference;
+	CUresult r = mapped_refer_begin(handle, reference);
+
+	ret_export->is_shared = false;
+	if (r != CUDA_SUCCESS || !reference->serial || reference->is_object || !memory.key)
+		return r;
+	if (!holding_share(HOLDING_CREATED, handle, &memory, 0, &ret_export->shared))
+		return r;
+	/* From here on the shared allocation itself is held, whatever becomes of the handle. */
+	ret_export->is_shared = true;
+	ipc_hold_again(ret_export->shared);
+	mapped_refer_end(reference, false);
+	return r;
+}
+
+/* A descriptor without a mark would keep the memory when nobody is charged for it any more. */
+static bool end_shared(unsigned shared, int fd, uint64_t key)
+{
+	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_key(shared, key);
+
+	ipc_let_go(shared, false);
+	return is_known || fd < 0;
+}
+
+bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
+{
+	const struct mapped_reference *reference = &export->reference;
+	bool is_known = true;
+
+	FAULT("mapped: exported");
+	if (reference->is_object && is_made)
+		return holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial);
+	if (export->is_shared && is_made)
+		is_known = end_shared(export->shared, fd, key);
+	else if (export->is_shared)
+		ipc_let_go(export->shared, false);
+	else if (reference->serial) {
+		/* What finds no place in the region may outlive this process, and nobody would be charged for it. */
+		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
+		if (is_made && fd >= 0)
+			log_info("the region has no place for exported memory, so it is not "
+				 "exported");
+		return !is_made || fd < 0;
+	} else {
+		is_known = mapped_refer_end(reference, is_made);
+	}
+	if (!is_known)
+		log_error("a descriptor cannot be marked, so memory is not exported");
+	return is_known;
+}
+
+/* The driver may take its time to import; a call that does not come back is not waited for. */
+#define IMPORT_WAIT_NS UINT64_C(10000000000)
+static struct lock imports_lock;
+
+bool mapped_imports_enter(void)
+{
+	return lock_enter_within(&imports_lock, IMPORT_WAIT_NS);
+}
+
+void mapped_imports_leave(bool is_entered)
+{
+	if (is_entered)
+		lock_leave(&imports_lock);
+}
+
+static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
+	uint64_t since, bool *ret_is_new)
+{
+	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new, NULL) == 0)
+		return CUDA_SUCCESS;
+	log_error("no memory for our own tables, so an import is refused");
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared, uint64_t since)
+{
+	struct holding holding = {.references = 1, .shared = shared, .flags = HOLDING_SHARED};
+	bool is_new;
+	CUresult r = keep_imported(handle, holding, since, &is_new);
+
+	/* The same handle again: one hold of ours is enough for all of its references. */
+	if (r == CUDA_SUCCESS && !is_new)
+		ipc_let_go(shared, false);
+	return r;
+}
+
+CUresult mapped_keep_object(CUmemGenericAllocationHandle handle, uint64_t since)
+{
+	struct holding holding = {.references = 1, .flags = HOLDING_OBJECT | HOLDING_MAY_STAY};
+	bool is_new;
+
+	return keep_imported(handle, holding, since, &is_new);
+}
+
+CUresult mapped_keep_foreign(
+	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes, uint64_t since)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	bool is_new = false;
+	CUresult r = charge_reserve(device, bytes, CHARGE_SHARED, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = keep_imported(handle, holding_of(&charge, 0, HOLDING_FOREIGN), since, &is_new);
+	if (is_new)
+		charge_take(&charge);
+	return r;
+}
+
+/* What stayed mapped would be held when the program has let go of it. */
+static void unmap(CUdeviceptr at, uint64_t bytes)
+{
+	for (unsigned i = 0; i < MAPPED_END_TRIES; i++)
+		if (cuda.cuMemUnmap(at, bytes) == CUDA_SUCCESS)
+			return;
+	log_error("memory that was mapped for a moment stays mapped", U64("bytes", bytes));
+}
+
+/* Whether just so much is mapped, in a range that is larger by a step. */
+static bool can_map(CUmemGenericAllocationHandle handle, CUdeviceptr at, uint64_t bytes)
+{
+	if (cuda.cuMemMap(at, bytes, 0, handle, 0) != CUDA_SUCCESS)
+		return false;
+	unmap(at, bytes);
+	return true;
+}
+
+/* The first size of those from least_bytes to most_bytes that it is mapped as, and not as a larger one, too; or 0. */
+static uint64_t find_size(
+	CUmemGenericAllocationHandle handle, uint64_t least_bytes, uint64_t most_bytes)
+{
+	uint64_t bytes = least_bytes, range_bytes = most_bytes + MAPPING_STEP_BYTES;
+	CUdeviceptr at;
+
+	if (!least_bytes || !cuda.cuMemAddressReserve || !cuda.cuMemAddressFree ||
+		cuda.cuMemAddressReserve(&at, range_bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return 0;
+	while (bytes <= most_bytes &&
+		(!can_map(handle, at, bytes) || can_map(handle, at, bytes + MAPPING_STEP_BYTES)))
+		bytes += MAPPING_STEP_BYTES;
+	cuda.cuMemAddressFree(at, range_bytes);
+	return bytes <= most_bytes ? bytes : 0;
+}
+
+uint64_t mapped_measure(
+	CUmemGenericAllocationHandle handle, const struct device *device, uint64_t told_bytes)
+{
+	/* relaxed: as in charge.c */
+	uint32_t limit = atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+	uint64_t found = find_size(handle, told_bytes, told_bytes);
+	size_t most = 0;
+
+	if (found || !cuda.cuDeviceTotalMem_v2 ||
+		cuda.cuDeviceTotalMem_v2(&most, device->ordinal) != CUDA_SUCCESS)
+		return found;
+	if (limit != LEDGER_NO_LIMIT && (uint64_t)limit * REGION_UNIT_BYTES < most)
+		most = (size_t)limit * REGION_UNIT_BYTES;
+	return find_size(handle, MAPPING_STEP_BYTES, most & ~(MAPPING_STEP_BYTES - 1));
+}
+
+/* Another reference of the program's to what is mapped there, if that is still this handle's. */
+static bool retain_at(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+{
+	CUmemGenericAllocationHandle retained;
+
+	if (cuda.cuMemRetainAllocationHandle(&retained, (void *)(uintptr_t)at) != CUDA_SUCCESS)
+		return false;
+	if (retained == handle)
+		return true;
+	mapped_let_go(retained);
+	return false;
+}
+
+/* The same of what is not mapped: the driver retains a handle by an address alone. */
+static bool retain_unmapped(CUmemGenericAllocationHandle handle, uint64_t bytes)
+{
+	bool is_retained = false;
+	CUdeviceptr at;
+
+	if (cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return false;
+	if (cuda.cuMemMap(at, bytes, 0, handle, 0) == CUDA_SUCCESS) {
+		is_retained = retain_at(at, handle);
+		unmap(at, bytes);
+	}
+	cuda.cuMemAddressFree(at, bytes);
+	return is_retained;
+}
+
+static bool retain(const struct mapped_reference *reference, uint64_t bytes)
+{
+	CUdeviceptr at;
+
+	return (mapped_find_of(reference, &at) && retain_at(at, reference->handle)) ||
+	       retain_unmapped(reference->handle, bytes);
+}
+
+CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_handle)
+{
+	uint64_t bytes = ipc_steps(shared) * MARK_STEP_BYTES;
+	struct mapped_reference reference;
+	struct holding holding;
+	bool is_retained, is_there;
+	uint64_t handle;
+
+	/* Without these a driver gives no reference to what it has not mapped. */
+	if (!cuda.cuMemRetainAllocationHandle || !cuda.cuMemAddressReserve ||
+		!cuda.cuMemAddressFree)
+		return CUDA_ERROR_NOT_FOUND;
+	if (holding_pin_shared(HOLDING_CREATED, shared, &handle, &holding) != 0)
+		return CUDA_ERROR_NOT_FOUND;
+	reference = (struct mapped_reference){
+		.handle = handle, .serial = holding.serial, .pin = holding.serial};
+	FAULT("mapped: pinned");
+	is_retained = retain(&reference, bytes);
+	is_there = mapped_refer_end(&reference, is_retained);
+	if (!is_there)
+		mapped_let_go(reference.handle);
+	if (!is_retained || !is_there)
+		return is_there ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_FOUND;
+	*ret_handle = reference.handle;
+	return CUDA_SUCCESS;
+}
+
+void mapped_share_reset_after_fork(void)
+{
+	imports_lock = (struct lock)LOCK_INIT;
+}

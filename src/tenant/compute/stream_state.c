@@ -49,7 +49,8 @@
 
 bool stream_state_is_done(const struct stream_state *s)
 {
-	if (s->is_shared)
+	/* In this order: none is let in meanwhile. */
+	if (s->is_shared || stream_state_has_calls(s))
 		return false;
 	return s->has_stream ? events_is_idle(s->context, s->stream)
 			     : s->is_waited_for || events_is_dead(s->context);
@@ -58,7 +59,7 @@ bool stream_state_is_done(const struct stream_state *s)
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
 static bool is_continued(struct stream_state *s, uint64_t now_ns)
 {
-	if (now_ns <= s->last_ns + STREAM_PAUSE_NS)
+	if (now_ns <= s->last_ns + STREAM_PAUSE_NS || stream_state_has_calls(s))
 		return true;
 	if (!s->is_open && !s->pending && now_ns > s->drained_ns + STREAM_PAUSE_NS)
 		return false;
@@ -179,8 +180,9 @@ void stream_state_close(struct stream_state *s)
 		return;
 	b->due_ns = s->drained_ns;
 	queue_up(s->meter, b);
-	record_end(s, b);
+	/* Before the event: a call that comes back in between may have given its work behind that, and is late. */
 	end_batch(s);
+	record_end(s, b);
 	s->pending++;
 }
 

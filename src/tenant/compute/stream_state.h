@@ -87,7 +87,10 @@ struct stream_state {
 /* Which batch work that is given now is in; another one when that has ended. Also without the lock. */
 static inline uint32_t stream_state_batch(const struct stream_state *s)
 {
-	/* relaxed: the count is written with the lock; one that is seen too old is that of a batch that is about to end */
+	/*
+	 * relaxed: the count is written with the lock. It is there before the batch's last event is recorded, and the driver orders that and the
+	 * work: a call whose work came behind the event does not see the old one
+	 */
 	return atomic_load_explicit(&s->batch_count, memory_order_relaxed);
 }
 
@@ -112,7 +115,8 @@ static inline bool stream_state_has_calls(const struct stream_state *s)
 }
 
 /*
- * Whether its stream is empty: asks the driver. Of a stream that is gone nothing tells, but a wait for all of its context: until then its
+ * Whether its stream is empty: asks the driver. While a call has not come back it is not: what it gives may come when the driver has
+ * answered, or have ended by then, and nothing else tells of it than what lies around it. Of a stream that is gone nothing tells, but a wait for all of its context: until then its
  * work may go on for as long as the context lives.
  */
 bool stream_state_is_done(const struct stream_state *s);

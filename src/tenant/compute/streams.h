@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "tenant/compute/stream_breaks.h"
+#include "tenant/compute/stream_charge.h"
 #include "tenant/compute/stream_ends.h"
 #include "tenant/compute/stream_state.h"
 

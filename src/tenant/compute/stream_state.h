@@ -65,9 +65,10 @@ struct stream_state {
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
 	uint64_t last_ns;	 /* of the last work given */
 	uint64_t drained_ns;	 /* when all of it should be done */
-	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
-	bool is_open;		 /* the open batch takes work; else there is none */
-	bool is_chained;	 /* the open batch may begin where the last one ended */
+	uint64_t queued_ns;    /* of the slice's queue, taken for the batch that is about to open */
+	uint32_t single_count; /* so many pieces of work from here are a batch each */
+	bool is_open;	       /* the open batch takes work; else there is none */
+	bool is_chained;       /* the open batch may begin where the last one ended */
 	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */

@@ -127,9 +127,9 @@ static inline bool stream_state_has_calls(const struct stream_state *s)
 }
 
 /*
- * Whether its stream is empty: asks the driver. While a call has not come back it is not: what it gives may come when the driver has
- * answered, or have ended by then, and nothing else tells of it than what lies around it. Of a stream that is gone nothing tells, but a wait for all of its context: until then its
- * work may go on for as long as the context lives.
+ * Whether its stream is empty: asks the driver. While a call has not come back it is not: what that gives may come when the driver has
+ * answered, or have ended by then, and only what lies around it tells of it. Of a stream that is gone nothing tells, but a
+ * wait for all of its context: until then its work may go on for as long as the context lives.
  */
 bool stream_state_is_done(const struct stream_state *s);
 

@@ -160,9 +160,7 @@ ENTRY_STREAM(cuStreamAddCallback, _ptsz, handle,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture_forbid(stream);
-	return callback_add(stream, NULL, callback, user_data, handle) == 0
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_OUT_OF_MEMORY;
+	return callback_add(stream, NULL, callback, user_data, handle);
 }
 
 ENTRY_STREAM(cuLaunchHostFunc, _ptsz, handle, (CUstream handle, CUhostFn fn, void *user_data),
@@ -175,6 +173,5 @@ ENTRY_STREAM(cuLaunchHostFunc, _ptsz, handle, (CUstream handle, CUhostFn fn, voi
 	work.host = (CUDA_HOST_NODE_PARAMS){fn, user_data};
 	if (capture_is_on(stream))
 		return capture_add(stream, &work);
-	return callback_add(stream, fn, NULL, user_data, handle) == 0 ? CUDA_SUCCESS
-								      : CUDA_ERROR_OUT_OF_MEMORY;
+	return callback_add(stream, fn, NULL, user_data, handle);
 }

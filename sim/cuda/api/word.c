@@ -46,6 +46,7 @@ static void write_later(void *copy)
 static CUresult write_word(struct stream *stream, const struct callback_word *word)
 {
 	struct callback_word *copy;
+	CUresult result;
 
 	/* Relaxed: the program's own order of calls decides. */
 	if (!atomic_load_explicit(&stream->callbacks, memory_order_relaxed)) {
@@ -56,10 +57,10 @@ static CUresult write_word(struct stream *stream, const struct callback_word *wo
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*copy = *word;
-	if (callback_add(stream, write_later, NULL, copy, (CUstream)stream) == 0)
-		return CUDA_SUCCESS;
-	free(copy);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	result = callback_add(stream, write_later, NULL, copy, (CUstream)stream);
+	if (result != CUDA_SUCCESS)
+		free(copy);
+	return result;
 }
 
 static CUresult perform(struct stream *stream, const struct operation *operation)
@@ -79,7 +80,7 @@ static CUresult perform(struct stream *stream, const struct operation *operation
 		return capture_forbid(stream);
 	if (operation->is_write)
 		return write_word(stream, &word);
-	return callback_await(stream, &word) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return callback_await(stream, &word);
 }
 
 /* Both forms, of two versions. */

@@ -3,8 +3,12 @@
 #include "sim/machine/schedule.h"
 #include "sim/tests/cuda/neighbour.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#define PAGE 4096
 
 TEST(work_of_a_process_that_was_killed_holds_nobody_up)
 {
@@ -59,6 +63,50 @@ TEST(a_context_that_ends_takes_its_work_along)
 	function = load_spin();
 	spin(function, NULL, 100000 * MS);
 	OK(cuCtxDestroy_v2(context));
+	function = begin();
+	ms = time_work(function, 1, MS);
+	IN_TIME(ms > 0.99f && ms < 2);
+	CHECK(look(MS)->device[0].busy_ns < 10000 * MS);
+}
+
+static CUcontext ending;
+static void *page;
+
+static void *end_context(void *unused)
+{
+	OK(cuCtxDestroy_v2(ending));
+	return unused;
+}
+
+static void end_meanwhile(int number)
+{
+	pthread_t thread;
+
+	EQUAL(pthread_create(&thread, NULL, end_context, NULL), 0);
+	EQUAL(pthread_join(thread, NULL), 0);
+	EQUAL(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+TEST(a_launch_whose_context_ends_meanwhile_is_refused)
+{
+	struct sigaction action = {.sa_handler = end_meanwhile};
+	uint64_t duration_ns = 100000 * MS;
+	CUfunction function;
+	void **params;
+	float ms;
+
+	begin();
+	OK(cuCtxCreate_v2(&ending, 0, 0));
+	function = load_spin();
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED);
+	params = page;
+	params[0] = &duration_ns;
+	EQUAL(mprotect(page, PAGE, PROT_NONE), 0);
+	/* It reads its parameters in a page that may be read when its context has ended. */
+	EQUAL(sigaction(SIGSEGV, &action, NULL), 0);
+	EQUAL(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+		CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	function = begin();
 	ms = time_work(function, 1, MS);
 	IN_TIME(ms > 0.99f && ms < 2);
@@ -196,6 +244,7 @@ int main(void)
 		cmocka_unit_test(work_of_a_process_that_was_killed_holds_nobody_up),
 		cmocka_unit_test(work_of_a_process_that_is_checkpointed_waits_and_holds_nobody_up),
 		cmocka_unit_test(a_context_that_ends_takes_its_work_along),
+		cmocka_unit_test(a_launch_whose_context_ends_meanwhile_is_refused),
 		cmocka_unit_test(who_dies_between_two_steps_holds_nobody_up),
 		cmocka_unit_test(who_is_stopped_between_two_steps_holds_nobody_up_for_long),
 		cmocka_unit_test(work_waits_for_an_event_of_another_process),

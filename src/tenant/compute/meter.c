@@ -62,8 +62,8 @@ static uint64_t longer_ns(
 }
 
 /* The last step: takes what the piece needs of what is the slice's, unless another process was faster. */
-static enum throttle take(struct meter *m, const struct stream_state *s, uint64_t estimate_ns,
-	const struct throttle_work *work, const struct queue *queue, uint64_t *ret_queued_ns)
+static enum throttle take(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
+	const struct throttle_work *work, const struct queue *queue)
 {
 	uint64_t ns = 0;
 
@@ -81,7 +81,7 @@ static enum throttle take(struct meter *m, const struct stream_state *s, uint64_
 		queue_correct(m, -(int64_t)ns, work->now_ns);
 		return THROTTLE_NO_BUDGET;
 	}
-	*ret_queued_ns = ns;
+	s->queued_ns = ns;
 	return THROTTLE_NONE;
 }
 
@@ -90,7 +90,7 @@ static enum throttle take(struct meter *m, const struct stream_state *s, uint64_
  * ask again.
  */
 static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
-	uint64_t now_ns, uint64_t *ret_queued_ns, uint64_t *ret_wake_ns)
+	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_work work = {.now_ns = now_ns,
 		.is_suspended = m->limits.is_suspended || m->limits.is_blocked,
@@ -139,21 +139,20 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	if (why != THROTTLE_NONE)
 		return why;
 	*ret_wake_ns = now_ns + THROTTLE_SLEEP_MIN_NS;
-	return take(m, s, estimate_ns, &work, &queue, ret_queued_ns);
+	return take(m, s, estimate_ns, &work, &queue);
 }
 
 /*
  * With the lock: waits until the stream may have a batch more, or has one that takes more. False where too many are under
  * way, and none of them ends.
  */
-static bool wait_for_room(struct meter *m, struct stream_state *s, uint32_t estimate,
-	uint64_t now_ns, uint64_t *ret_queued_ns)
+static bool wait_for_room(
+	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0, ns;
 
-	*ret_queued_ns = 0;
 	for (unsigned waits = 0; !has_room(s, ns = estimate_ns(estimate), now_ns); waits++) {
-		enum throttle why = ask(m, s, ns, now_ns, ret_queued_ns, &wake_ns);
+		enum throttle why = ask(m, s, ns, now_ns, &wake_ns);
 
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
@@ -174,18 +173,19 @@ static bool wait_for_room(struct meter *m, struct stream_state *s, uint32_t esti
 /* With the lock. False where work goes without a batch. */
 static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
-	uint64_t unmetered_ns = m->limits.unmetered_until_ns, queued_ns;
+	uint64_t unmetered_ns = m->limits.unmetered_until_ns;
 
 	if (unmetered_ns && now_ns < unmetered_ns + STREAMS_BACKLOG_NS)
 		stream_state_note_backlog(
 			s, unmetered_ns, unmetered_ns + STREAMS_BACKLOG_NS, now_ns);
 	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
-	if (!wait_for_room(m, s, estimate, now_ns, &queued_ns))
+	if (!wait_for_room(m, s, estimate, now_ns))
 		return false;
 	if (!s->is_open)
 		begin_batch(m, s, clock_now_ns());
-	s->batch->queued_ns += queued_ns;
+	s->batch->queued_ns += s->queued_ns;
+	s->queued_ns = 0;
 	return true;
 }
 
@@ -274,7 +274,6 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 
 void meter_wait(struct stream_state *s, uint32_t estimate)
 {
-	uint64_t queued_ns;
-
-	(void)wait_for_room(s->meter, s, estimate, clock_now_ns(), &queued_ns);
+	(void)wait_for_room(s->meter, s, estimate, clock_now_ns());
+	s->queued_ns = 0;
 }

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -26,6 +27,9 @@
  * it (H200: about 100 us), so nobody else could have used it.
  */
 #define STREAM_PAUSE_NS 100000u
+
+/* An event that is recorded in an idle stream happens so much later (H200, driver 580). */
+#define STREAM_EVENT_NS 4000
 
 struct batch {
 	uint64_t expected_ns;
@@ -61,9 +65,10 @@ struct stream_state {
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
 	uint64_t last_ns;	 /* of the last work given */
 	uint64_t drained_ns;	 /* when all of it should be done */
-	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
-	bool is_open;		 /* the open batch takes work; else there is none */
-	bool is_chained;	 /* the open batch may begin where the last one ended */
+	uint64_t queued_ns;    /* of the slice's queue, taken for the batch that is about to open */
+	uint32_t single_count; /* so many pieces of work from here are a batch each */
+	bool is_open;	       /* the open batch takes work; else there is none */
+	bool is_chained;       /* the open batch may begin where the last one ended */
 	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
@@ -84,10 +89,20 @@ struct stream_state {
 	struct batch batches[STREAM_BATCHES];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
+static inline struct batch *stream_state_before(struct stream_state *s, const struct batch *batch)
+{
+	size_t i = (size_t)(batch - s->batches);
+
+	return &s->batches[(i + STREAM_BATCHES - 1) % STREAM_BATCHES];
+}
+
 /* Which batch work that is given now is in; another one when that has ended. Also without the lock. */
 static inline uint32_t stream_state_batch(const struct stream_state *s)
 {
-	/* relaxed: the count is written with the lock; one that is seen too old is that of a batch that is about to end */
+	/*
+	 * relaxed: the count is written with the lock. It is there before the batch's last event is recorded, and the driver orders that and the
+	 * work: a call whose work came behind the event does not see the old one
+	 */
 	return atomic_load_explicit(&s->batch_count, memory_order_relaxed);
 }
 
@@ -112,10 +127,14 @@ static inline bool stream_state_has_calls(const struct stream_state *s)
 }
 
 /*
- * Whether its stream is empty: asks the driver. Of a stream that is gone nothing tells, but a wait for all of its context: until then its
- * work may go on for as long as the context lives.
+ * Whether its stream is empty: asks the driver. While a call has not come back it is not: what that gives may come when the driver has
+ * answered, or have ended by then, and only what lies around it tells of it. Of a stream that is gone nothing tells, but a
+ * wait for all of its context: until then its work may go on for as long as the context lives.
  */
 bool stream_state_is_done(const struct stream_state *s);
+
+/* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
+bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns);
 
 /*
  * Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. is_alone: no other context of the
@@ -123,72 +142,23 @@ bool stream_state_is_done(const struct stream_state *s);
  */
 void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 
-/*
- * Work comes that is metered, as what was given until since_ns was not. If that is under way, it is a closed batch which began
- * then and should have ended at until_ns.
- */
-void stream_state_note_backlog(
-	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
+/* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
+void stream_state_extend(struct stream_state *s);
 
-/* The same of all that is under way in the state's context, whose stream nothing is known of. False: the driver does not tell. */
-bool stream_state_hold_backlog(
-	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
+/* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
+void stream_state_close(struct stream_state *s);
+
+/* The open batch takes no more, and calls that have not come back are late. */
+void stream_state_end_batch(struct stream_state *s);
+
+/* A closed batch of what was given before work was metered (stream_breaks.h); nothing else is there. */
+void stream_state_close_backlog(struct stream_state *s, uint64_t since_ns, uint64_t until_ns);
 
 /* Whether it is under way. */
 static inline bool stream_state_has_backlog(const struct stream_state *s)
 {
 	return s->pending && s->batches[s->first].is_backlog;
 }
-
-/* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
-void stream_state_extend(struct stream_state *s);
-
-/*
- * Its stream is told apart no more, and its work goes on. Is_known: the driver still knows the stream, and an event there tells when
- * that ends. Else one of the whole context does, also for what comes late.
- */
-void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t now_ns);
-
-/*
- * Its thread is gone, and its stream with that. Where the driver does not tell of the whole context, its last work is charged as estimated, and
- * doubted.
- */
-void stream_state_lose_thread(struct stream_state *s, uint64_t now_ns);
-
-/* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
-void stream_state_close(struct stream_state *s);
-
-/* The stream was idle since its last work, or is another from now on: charges the open batch by its estimate. */
-void stream_state_break(struct stream_state *s, uint64_t now_ns);
-
-/* The same where work may never come to the stream again: its estimate is doubted here, too. */
-void stream_state_give_up(struct stream_state *s, uint64_t now_ns);
-
-/*
- * Work comes. If it comes after a pause (the driver is asked where in doubt), the open batch ends as above, and what
- * is doubted of its estimate is measured from now on.
- */
-void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
-
-/*
- * The program is about to wait. If the stream is idle already, nothing tells when it became so: the wait is as good as a
- * pause. Else the open batch is closed where it is long, or must_measure: others may end later than this stream. So it is where a
- * call has not come back, whose work is late for the batch then, and measured by itself.
- */
-void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns);
-
-/*
- * A call that may have waited since since_ns has ended. It has where the stream is idle, which the driver is asked where it
- * can_be_asked by this thread; else the open batch stays estimated, and doubted.
- */
-void stream_state_note_waited(
-	struct stream_state *s, bool can_be_asked, uint64_t since_ns, uint64_t now_ns);
-
-/* A wait for all of its context that began at since_ns has ended: so has what was given before to a stream that is gone. */
-void stream_state_note_all_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns);
-
-/* Charges the closed batches that are done. */
-void stream_state_collect(struct stream_state *s, uint64_t now_ns);
 
 /* Since when work is under way in the stream that is not charged yet; 0: none is known of. */
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
@@ -216,6 +186,3 @@ void stream_state_clear(struct stream_state *s);
  * long as the process lives.
  */
 void stream_state_share(struct stream_state *s);
-
-/* Its context is gone, and its stream and events with that. Charges what was not collected by the clock. */
-void stream_state_lose_context(struct stream_state *s, uint64_t now_ns);

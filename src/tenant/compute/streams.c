@@ -1,45 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The streams of the meters.
- *
- * A stream's handle tells it apart, except those that stand for a stream of the context or of the
- * thread. Each thread remembers the last one that it used, with the count of that state's uses: whoever gives a
- * state to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
- * state keeps it meanwhile (`users`), and so does one that gives work (`calls`): the stream's handle may be another
- * stream's by then, or nobody's.
- */
+/* The streams of a meter, all of them at once. */
 #include "tenant/compute/streams.h"
 
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
-#include "base/fault.h"
 #include "policy/throttle.h"
-#include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
-#include "tenant/compute/stream_ends.h"
 #include "tenant/compute/stream_thread.h"
 #include "tenant/compute/unknowns.h"
-#include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
-#include "tenant/driver/current.h"
-#include "tenant/driver/own_events.h"
-
-struct recent {
-	CUstream stream;
-	CUcontext context;
-	struct meter *meter;
-	struct stream_state *state;
-	uint32_t use;
-};
-static __thread struct recent recent;
-
-/* Handles that mean another stream in each context, and in each thread. */
-static bool is_of_context(CUstream stream)
-{
-	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
 
 /* What it gave its own streams goes on. */
 static void thread_ends(const void *thread)
@@ -55,36 +24,19 @@ static void thread_ends(const void *thread)
 	}
 }
 
-static const void *own_thread(void)
+const void *streams_own_thread(void)
 {
 	return stream_thread(thread_ends);
 }
 
-static const void *thread_of(CUstream stream)
+bool streams_can_ask(const struct stream_state *s)
 {
-	return stream == CU_STREAM_PER_THREAD ? own_thread() : NULL;
+	return !s->thread || s->thread == streams_own_thread();
 }
 
-static bool is_state_of(
-	const struct stream_state *s, CUstream stream, CUcontext context, const void *thread)
+bool streams_is_in(const struct stream_state *s, CUcontext context)
 {
-	return s->is_used && s->has_stream && s->stream == stream && s->thread == thread &&
-	       (!is_of_context(stream) || s->context == context);
-}
-
-/* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
-#define IDLE_NS	 10000000u
-
-#define PLACE_NS 200000 /* between two looks for a place */
-
-static bool is_free(const struct stream_state *s, uint64_t idle_ns, uint64_t now_ns)
-{
-	if (!s->is_used)
-		return true;
-	/* What drains an open batch is an estimate. */
-	return !s->users && !stream_state_has_calls(s) && stream_state_is_drained(s, now_ns) &&
-	       (!s->has_stream ||
-		       (s->last_ns + idle_ns < now_ns && (!s->is_open || stream_state_is_done(s))));
+	return s->is_used && s->has_stream && s->context == context;
 }
 
 void streams_collect(struct meter *m, uint64_t now_ns)
@@ -132,8 +84,7 @@ uint64_t streams_end_ns(const struct meter *m)
 	return latest;
 }
 
-/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
-static bool is_reachable(const struct stream_state *s)
+bool streams_is_reachable(const struct stream_state *s)
 {
 	return !s->thread && s->stream && s->stream != CU_STREAM_LEGACY;
 }
@@ -146,13 +97,24 @@ static bool is_idle(const struct stream_state *s, uint64_t now_ns)
 	if (s->pending)
 		return false;
 	return !s->is_open || (s->is_waited_for && now_ns >= s->drained_ns) ||
-	       (!is_reachable(s) && now_ns >= s->drained_ns + THROTTLE_LATE_NS);
+	       (!streams_is_reachable(s) && now_ns >= s->drained_ns + THROTTLE_LATE_NS);
 }
 
 bool streams_are_idle(const struct meter *m, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < m->streams.high; i++)
 		if (!is_idle(&m->streams.at[i], now_ns))
+			return false;
+	return true;
+}
+
+bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
+{
+	const struct streams *streams = &s->meter->streams;
+
+	for (unsigned i = 0; i < streams->high; i++)
+		if (streams->at[i].is_used && streams->at[i].context != s->context &&
+			!is_idle(&streams->at[i], now_ns))
 			return false;
 	return true;
 }
@@ -167,7 +129,7 @@ bool streams_drain(struct meter *m, uint64_t now_ns)
 		if (is_idle(s, now_ns))
 			continue;
 		are_idle = false;
-		if (s->is_open && is_reachable(s))
+		if (s->is_open && streams_is_reachable(s))
 			stream_state_close(s);
 	}
 	return are_idle;
@@ -186,7 +148,7 @@ void streams_note_others(const struct stream_state *work, uint64_t now_ns)
 			continue;
 		if (stream_state_is_done(s))
 			stream_state_give_up(s, now_ns);
-		else if (is_reachable(s))
+		else if (streams_is_reachable(s))
 			stream_state_close(s);
 	}
 }
@@ -196,523 +158,11 @@ void streams_close_all(struct meter *m)
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (s->is_open && s->batch->launches && (!s->thread || s->thread == own_thread()) &&
+		if (s->is_open && s->batch->launches &&
+			(!s->thread || s->thread == streams_own_thread()) &&
 			!capture_is_on(s->stream))
 			stream_state_close(s);
 	}
-}
-
-static bool has_state(const struct meter *m, CUcontext context)
-{
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
-			return true;
-	return false;
-}
-
-static struct stream_state *take_idle(
-	struct meter *m, unsigned first, unsigned places, uint64_t idle_ns, uint64_t now_ns)
-{
-	for (unsigned i = first; i < places; i++) {
-		struct stream_state *s = &m->streams.at[i];
-
-		if (!is_free(s, idle_ns, now_ns))
-			continue;
-		if (s->is_used) {
-			stream_state_give_up(s, now_ns);
-			stream_state_free(s);
-		}
-		if (i >= m->streams.high)
-			m->streams.high = i + 1;
-		return s;
-	}
-	return NULL;
-}
-
-/* With the meter's lock: a stream state for another stream, or NULL. */
-static struct stream_state *take_state(struct meter *m, CUcontext context, uint64_t now_ns)
-{
-	unsigned places = STREAMS_MAX - (has_state(m, context) ? STREAMS_SPARE : 0);
-	struct stream_state *s;
-
-	streams_collect(m, now_ns);
-	s = take_idle(m, 0, places, IDLE_NS, now_ns);
-	return s ? s : take_idle(m, 0, places, 0, now_ns);
-}
-
-static bool is_timebase_used(const struct meter *m, const struct timebase *base)
-{
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (m->streams.at[i].timebase == base)
-			return true;
-	return false;
-}
-
-/* NULL for contexts beyond the places, whose spans are placed nowhere. A green context's place is used again. */
-static struct timebase *timebase_of(struct meter *m, CUcontext context)
-{
-	struct timebase *unused = NULL;
-
-	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++) {
-		struct timebase *b = &m->streams.timebases[i];
-
-		if (b->context == context)
-			return b;
-		if (!unused && (!b->context || !is_timebase_used(m, b)))
-			unused = b;
-	}
-	if (!unused)
-		return NULL;
-	if (unused->base)
-		own_events_destroy(unused->base);
-	*unused = (struct timebase){.context = context};
-	return unused;
-}
-
-static void give_state(struct stream_state *s, struct meter *m, CUstream stream, CUcontext context,
-	const void *thread)
-{
-	s->is_used = true;
-	s->has_stream = true;
-	s->is_going = !is_of_context(stream) && stream_ends_has(stream);
-	s->is_again = false;
-	s->is_left = false;
-	s->stream = stream;
-	s->context = context;
-	s->thread = thread;
-	s->meter = m;
-	s->timebase = context ? timebase_of(m, context) : NULL;
-}
-
-/* Whether events tell of all that the stream was given. */
-static bool is_told(struct stream_state *s)
-{
-	if (s->is_open && is_reachable(s) && !capture_is_on(s->stream))
-		stream_state_close(s);
-	if (s->is_open || s->has_no_events)
-		return false;
-	for (unsigned i = 0; i < s->pending; i++)
-		if (!s->batches[(s->first + i) % STREAM_BATCHES].is_timed)
-			return false;
-	return true;
-}
-
-/*
- * More streams work at the same time than can be told apart: one gives its state away. Events tell of the work that it
- * was given, and none of them is of another context. NULL: none can.
- */
-static struct stream_state *take_over(
-	struct meter *m, CUstream stream, CUcontext context, const void *thread)
-{
-	unsigned from = (unsigned)(hash_u64((uintptr_t)stream) % STREAMS_ALL);
-
-	for (unsigned i = 0; i < STREAMS_ALL; i++) {
-		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_ALL];
-
-		if (!s->is_used || s->users || stream_state_has_calls(s) || s->context != context ||
-			s->pending == STREAM_PENDING || !is_told(s))
-			continue;
-		s->is_chained = false;
-		s->use++;
-		give_state(s, m, stream, context, thread);
-		return s;
-	}
-	return NULL;
-}
-
-/* With the meter's lock: for a stream that has waited long. What the others wait for may be what it is about to give. */
-static struct stream_state *take_late(
-	struct meter *m, CUstream stream, CUcontext context, const void *thread)
-{
-	struct stream_state *s = take_idle(m, STREAMS_MAX, STREAMS_ALL, 0, clock_now_ns());
-
-	if (!s) {
-		s = &m->streams.at[STREAMS_ALL - 1];
-		stream_state_share(s);
-		return s;
-	}
-	stream_state_clear(s);
-	give_state(s, m, stream, context, thread);
-	return s;
-}
-
-/* With the meter's lock; NULL where there is no place. */
-static struct stream_state *find_in(
-	struct meter *m, CUstream stream, CUcontext context, const void *thread)
-{
-	struct stream_state *s;
-
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (is_state_of(&m->streams.at[i], stream, context, thread))
-			return &m->streams.at[i];
-	s = take_state(m, context, clock_now_ns());
-	FAULT("gate: stream state taken");
-	if (!s)
-		return take_over(m, stream, context, thread);
-	stream_state_clear(s);
-	give_state(s, m, stream, context, thread);
-	return s;
-}
-
-/* One of a device with a limit, if there is any; NULL: there is no meter at all. */
-static struct meter *any_meter(void)
-{
-	struct meter *any = NULL;
-
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		if (!any || m->limits.is_limited)
-			any = m;
-	}
-	return any;
-}
-
-/*
- * The meter of the device that a context is of; where the driver does not say which, another's: what is metered by
- * nothing would be free.
- */
-struct meter *streams_meter_of(CUcontext context)
-{
-	bool is_entered = current_enter(context);
-	struct device *device;
-	CUresult r = state_current_device(&device);
-
-	current_leave(is_entered);
-	return r == CUDA_SUCCESS ? meter_of(device) : any_meter();
-}
-
-/* False where there is none, and the driver will say so itself. NULL where it does not answer. */
-static bool find_current(CUcontext *ret_context)
-{
-	if (cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(ret_context) == CUDA_SUCCESS)
-		return *ret_context;
-	*ret_context = NULL;
-	return true;
-}
-
-/*
- * The places are in use as long as work lies in their streams, and a launch that nothing meters would be free. Work that does
- * not end may wait for this one.
- */
-static struct stream_state *find_or_wait(
-	struct meter *m, CUstream stream, CUcontext context, const void *thread, bool may_wait)
-{
-	const struct timespec rest = {.tv_nsec = PLACE_NS};
-	uint64_t since_ns = 0;
-	struct stream_state *s;
-
-	for (;;) {
-		lock_enter(&m->lock);
-		s = find_in(m, stream, context, thread);
-		if (!s && may_wait &&
-			throttle_is_stuck(THROTTLE_TOO_FAR, 0, clock_now_ns(), &since_ns))
-			s = take_late(m, stream, context, thread);
-		if (s)
-			return s;
-		lock_leave(&m->lock);
-		if (!may_wait)
-			return NULL;
-		nanosleep(&rest, NULL);
-	}
-}
-
-/* The stream decides about context and device, whichever is current. */
-static struct stream_state *enter_slowly(CUstream stream, CUcontext context, bool may_wait)
-{
-	const void *thread = thread_of(stream);
-	struct stream_state *s;
-	struct meter *m;
-
-	if (!context)
-		context = events_context_of(stream);
-	if (!context && !find_current(&context))
-		return NULL;
-	m = streams_meter_of(context);
-	if (!m)
-		return NULL;
-	s = find_or_wait(m, stream, context, thread, may_wait);
-	if (s)
-		recent = (struct recent){stream, context, m, s, s->use};
-	return s;
-}
-
-static struct stream_state *enter(CUstream stream, bool may_wait)
-{
-	CUcontext context = NULL;
-
-	if (is_of_context(stream) && !find_current(&context))
-		return NULL;
-	if (LIKELY(recent.state && recent.stream == stream &&
-		    (!context || recent.context == context))) {
-		lock_enter(&recent.meter->lock);
-		if (LIKELY(recent.state->use == recent.use))
-			return recent.state;
-		lock_leave(&recent.meter->lock);
-	}
-	return enter_slowly(stream, context, may_wait);
-}
-
-struct stream_state *streams_enter(CUstream stream)
-{
-	return enter(stream, true);
-}
-
-struct stream_state *streams_enter_if_known(CUstream stream)
-{
-	return enter(stream, false);
-}
-
-void streams_leave(struct stream_state *s)
-{
-	lock_leave(&s->meter->lock);
-}
-
-bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
-{
-	const struct streams *streams = &s->meter->streams;
-
-	for (unsigned i = 0; i < streams->high; i++)
-		if (streams->at[i].is_used && streams->at[i].context != s->context &&
-			!is_idle(&streams->at[i], now_ns))
-			return false;
-	return true;
-}
-
-static struct stream_state *recent_of(const struct meter *m)
-{
-	struct stream_state *s = recent.state;
-
-	return s && recent.meter == m && recent.use == s->use ? s : NULL;
-}
-
-struct stream_state *streams_recent_if_done(const struct meter *m)
-{
-	struct stream_state *s = recent_of(m);
-
-	return s && s->is_open && stream_state_is_done(s) ? s : NULL;
-}
-
-static bool is_in(const struct stream_state *s, CUcontext context)
-{
-	return s->is_used && s->has_stream && s->context == context;
-}
-
-/* Another thread's own stream cannot be from here. */
-static bool can_be_asked(const struct stream_state *s)
-{
-	return !s->thread || s->thread == own_thread();
-}
-
-static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
-
-		if (!s->is_open || !is_in(s, context))
-			continue;
-		if (!can_be_asked(s))
-			s->is_awaited = !stream_state_has_calls(s);
-		else if (!capture_is_on(s->stream))
-			stream_state_note_wait(s, true, now_ns);
-	}
-}
-
-/* What is waited for may end later than the streams' work: a copy that is in no batch, another stream, a host function. */
-void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
-{
-	struct stream_state *s = recent_of(m);
-	CUcontext context;
-
-	if (is_all && cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
-		wait_begins_in(m, context, now_ns);
-	else if (!is_all && s && !capture_is_on(s->stream))
-		stream_state_note_wait(s, true, now_ns);
-}
-
-void streams_waited(struct meter *m, CUcontext context, uint64_t since_ns, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
-
-		if (s->context != context)
-			continue;
-		stream_state_note_waited(s, can_be_asked(s), since_ns, now_ns);
-		stream_state_note_all_waited(s, since_ns, now_ns);
-	}
-}
-
-/* The state of a stream that is ended; must_go: only one that was found meanwhile. NULL: there is none (any more). */
-static struct stream_state *find_state(struct meter *m, CUstream stream, bool must_go)
-{
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
-
-		if (s->is_used && s->has_stream && s->stream == stream && (!must_go || s->is_going))
-			return s;
-	}
-	return NULL;
-}
-
-/* Longest wait for calls of other threads that give work to a stream which is ended. What comes later is found late. */
-#define CALLS_WAIT_NS UINT64_C(5000000)
-#define CALLS_REST_NS 50000
-
-/* With the meter's lock, which it leaves meanwhile. */
-static void wait_for_calls(struct stream_state *s)
-{
-	const struct timespec rest = {.tv_nsec = CALLS_REST_NS};
-	uint64_t until_ns = clock_now_ns() + CALLS_WAIT_NS;
-
-	s->users++;
-	while (stream_state_has_calls(s) && s->has_stream && clock_now_ns() < until_ns) {
-		lock_leave(&s->meter->lock);
-		nanosleep(&rest, NULL);
-		lock_enter(&s->meter->lock);
-	}
-	s->users--;
-}
-
-/* With the meter's lock. */
-static void end_in(struct meter *m, CUstream stream)
-{
-	struct stream_state *s = find_state(m, stream, false);
-
-	if (!s)
-		return;
-	wait_for_calls(s);
-	FAULT("gate: stream ends");
-	while ((s = find_state(m, stream, false)))
-		stream_state_lose_stream(s, true, clock_now_ns());
-}
-
-void streams_end_begins(CUstream stream, struct stream_end *ret_end)
-{
-	*ret_end = (struct stream_end){.ticket = 0};
-	if (is_of_context(stream))
-		return;
-	stream_ends_note(stream, ret_end);
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		end_in(m, stream);
-	}
-}
-
-/* The driver knows it no more, whatever is of its handle: nothing is asked by that. */
-static void lose_all(struct meter *m, CUstream stream, bool must_go)
-{
-	struct stream_state *s;
-
-	while ((s = find_state(m, stream, must_go)))
-		stream_state_lose_stream(s, false, clock_now_ns());
-}
-
-void streams_end_ends(const struct stream_end *end, bool is_ended)
-{
-	if (!end->ticket)
-		return;
-	stream_ends_forget(end);
-	if (!is_ended)
-		return;
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		lose_all(m, end->stream, true);
-	}
-}
-
-/* Work that is on its way to the one which is gone may come to this one. */
-static void note_again(struct meter *m, CUstream stream)
-{
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
-
-		if (s->is_used && !s->has_stream && s->stream == stream &&
-			(s->users || stream_state_has_calls(s)))
-			s->is_again = true;
-	}
-}
-
-void streams_made(CUstream stream)
-{
-	stream_ends_forget_handle(stream);
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		lose_all(m, stream, false);
-		note_again(m, stream);
-	}
-}
-
-void streams_context_ends(CUcontext context)
-{
-	EACH_METER(m)
-	{
-		LOCK_SCOPE(&m->lock);
-		for (unsigned i = 0; i < m->streams.high; i++) {
-			struct stream_state *s = &m->streams.at[i];
-
-			if (!is_in(s, context))
-				continue;
-			stream_state_collect(s, clock_now_ns());
-			/* When it ended is known. */
-			if (s->is_waited_for && !s->pending)
-				stream_state_break(s, clock_now_ns());
-		}
-	}
-}
-
-void streams_green_ends(
-	struct meter *m, CUcontext context, CUcontext primary, bool is_gone, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		struct stream_state *s = &m->streams.at[i];
-		bool is_known = !is_gone && can_be_asked(s);
-
-		if (!s->is_used || s->context != context)
-			continue;
-		/* A thread's own stream is the primary context's as well. */
-		if (!is_known && primary)
-			s->context = primary;
-		if (s->has_stream)
-			stream_state_lose_stream(s, is_known, now_ns);
-	}
-}
-
-void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
-			stream_state_lose_context(&m->streams.at[i], now_ns);
-	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++)
-		if (m->streams.timebases[i].context == context)
-			m->streams.timebases[i] = (struct timebase){.context = NULL};
-}
-
-void streams_note_backlog(struct meter *m, CUstream stream, CUcontext context)
-{
-	uint64_t since_ns = m->limits.unmetered_until_ns;
-	struct stream_state *s;
-
-	if (events_is_idle(context, stream))
-		return;
-	s = find_in(m, stream, context, NULL);
-	if (s)
-		stream_state_note_backlog(
-			s, since_ns, since_ns + STREAMS_BACKLOG_NS, clock_now_ns());
-}
-
-bool streams_note_context_backlog(struct meter *m, CUcontext context)
-{
-	uint64_t since_ns = m->limits.unmetered_until_ns, now_ns = clock_now_ns();
-	struct stream_state *s = take_state(m, context, now_ns);
-
-	if (!s)
-		return false;
-	stream_state_clear(s);
-	give_state(s, m, NULL, context, NULL);
-	return stream_state_hold_backlog(s, since_ns, since_ns + STREAMS_BACKLOG_NS, now_ns);
 }
 
 bool streams_have_backlog(const struct meter *m)

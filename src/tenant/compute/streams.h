@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of a meter, and how the state of one is found. All of it under the lock of the meter, which
- * streams_enter() takes.
+ * The streams of a meter, all of them at once. Under the lock of the meter, which streams_enter() takes.
+ *
+ * How the state of one is found is in streams_find.h, what a wait tells in streams_wait.h, and how streams end in streams_end.h.
  */
 #pragma once
 
+#include "tenant/compute/stream_breaks.h"
+#include "tenant/compute/stream_charge.h"
 #include "tenant/compute/stream_ends.h"
 #include "tenant/compute/stream_state.h"
+#include "tenant/compute/streams_end.h"
+#include "tenant/compute/streams_find.h"
+#include "tenant/compute/streams_wait.h"
 
 #define STREAMS_MAX   128 /* that are told apart; PyTorch's pools have 96 */
 #define STREAMS_SPARE 8	  /* of them, for contexts that have none */
@@ -23,15 +29,17 @@ struct streams {
 
 struct meter;
 
-/*
- * The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. Where all places
- * are in use, waits for one. That has an end: after it there are some more, of which the last is shared by all that find none.
- */
-struct stream_state *streams_enter(CUstream stream);
+/* The number of this thread, by which its own default stream is told (stream_thread.h). */
+const void *streams_own_thread(void);
 
-/* The same for what gives no work; NULL also where there is no place, and so nothing known of the stream. */
-struct stream_state *streams_enter_if_known(CUstream stream);
-void streams_leave(struct stream_state *s);
+/* Whether its work is its stream's in the context: not that of one which is gone. */
+bool streams_is_in(const struct stream_state *s, CUcontext context);
+
+/* Whether this thread can ask for it: another thread's own stream cannot be from here. */
+bool streams_can_ask(const struct stream_state *s);
+
+/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
+bool streams_is_reachable(const struct stream_state *s);
 
 /* Charges the closed batches of all streams that are done. */
 void streams_collect(struct meter *meter, uint64_t now_ns);
@@ -68,54 +76,15 @@ void streams_note_others(const struct stream_state *s, uint64_t now_ns);
  */
 void streams_close_all(struct meter *meter);
 
-/* This thread is about to wait for the work of the current context, or for something in the stream that it used last. */
-void streams_wait_begins(struct meter *meter, bool is_all, uint64_t now_ns);
-
-/* A wait for all work of the context that began at since_ns has ended. */
-void streams_waited(struct meter *meter, CUcontext context, uint64_t since_ns, uint64_t now_ns);
-
-/* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
-struct stream_state *streams_recent_if_done(const struct meter *meter);
-
-/*
- * Around the driver's call that ends a stream; not with a lock. What it was given is closed before, and what another thread gives it
- * meanwhile afterwards, if it has ended.
- */
-void streams_end_begins(CUstream stream, struct stream_end *ret_end);
-void streams_end_ends(const struct stream_end *end, bool is_ended);
-
-/* The driver has made a stream: what was of its handle before is another one's. */
-void streams_made(CUstream stream);
-
-/* A context is about to end: charges what is known to be done in it. Not with a lock. */
-void streams_context_ends(CUcontext context);
-
-/* A green context ends, or is_gone. Its streams' work goes on in the primary one, and is measured there. */
-void streams_green_ends(
-	struct meter *meter, CUcontext context, CUcontext primary, bool is_gone, uint64_t now_ns);
-
-/* It is gone, and its streams. */
-void streams_context_ended(struct meter *meter, CUcontext context, uint64_t now_ns);
-
 /*
  * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
  * told how much that was.
  */
 #define STREAMS_BACKLOG_NS UINT64_C(2000000000)
 
-/*
- * Work is metered from now on: what lies in a stream, or in all of the context's (false: the driver does not tell), was given before. It is
- * charged while it runs, and the slice's own work waits for STREAMS_BACKLOG_NS. With the meter's lock.
- */
-void streams_note_backlog(struct meter *meter, CUstream stream, CUcontext context);
-bool streams_note_context_backlog(struct meter *meter, CUcontext context);
-
-/* Whether it is under way, and until when work waits for that; 0: it need not. */
+/* Whether what was given before work was metered is under way, and until when work waits for that; 0: it need not. */
 bool streams_have_backlog(const struct meter *meter);
 uint64_t streams_backlog_until_ns(const struct meter *meter, uint64_t now_ns);
-
-/* The meter of the device that a context is of. Not with a lock. */
-struct meter *streams_meter_of(CUcontext context);
 
 /* For a child of fork(): its parent's streams are nobody's. */
 void streams_reset_after_fork(struct streams *streams);

@@ -31,10 +31,10 @@ static CUresult submit(struct stream *stream, bool is_waiting, const struct work
 	result = work_run(work, stream->context->device, &duration_ns, &is_busy);
 	if (result != CUDA_SUCCESS)
 		return result;
-	end = timeline_add(stream, duration_ns, is_busy);
-	if (is_waiting && !is_busy)
+	result = timeline_add(stream, duration_ns, is_busy, &end);
+	if (result == CUDA_SUCCESS && is_waiting && !is_busy)
 		timeline_sleep_until(stream->context, end);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult submit_copy(CUstream handle, bool is_thread, bool is_waiting, const struct copy *copy)
@@ -104,6 +104,7 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 {
 	struct kernel *kernel = kernel_check(function);
 	struct stream *stream;
+	uint64_t end;
 	CUresult result = context_stream(handle, is_thread, &stream);
 
 	if (result != CUDA_SUCCESS)
@@ -119,9 +120,10 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 	result = kernel_make_ready(kernel, stream->context);
 	if (result == CUDA_SUCCESS)
 		result = room_make_local(stream->context, kernel_frame_bytes(kernel));
+	if (result == CUDA_SUCCESS)
+		result = timeline_add(stream, kernel_duration(kernel, params, extra), true, &end);
 	if (result != CUDA_SUCCESS)
 		return result;
-	timeline_add(stream, kernel_duration(kernel, params, extra), true);
 	/* Relaxed: see context_fault(). */
 	if (kernel->image && kernel->image->has_fault)
 		atomic_store_explicit(

@@ -86,7 +86,7 @@ static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t 
 
 static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns)
 {
-	CUresult result = CUDA_SUCCESS, finished;
+	CUresult result = CUDA_SUCCESS, added, finished;
 	uint64_t longest = 0;
 	bool is_any_busy = false, is_busy;
 
@@ -108,7 +108,9 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 		if (step->end_ns > longest)
 			longest = step->end_ns;
 	}
-	*ret_end_ns = timeline_add(stream, longest, is_any_busy);
+	added = timeline_add(stream, longest, is_any_busy, ret_end_ns);
+	if (added != CUDA_SUCCESS)
+		return added;
 	finished = finish(exec, stream, *ret_end_ns);
 	return result == CUDA_SUCCESS ? finished : result;
 }
@@ -121,6 +123,7 @@ CUresult exec_launch(CUgraphExec handle, struct stream *stream)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	end_ns = exec->until_ns;
 	result = run(exec, stream, &end_ns);
 	freed = end(exec, end_ns);
 	return result == CUDA_SUCCESS ? freed : result;

@@ -54,9 +54,7 @@ static CUresult record(const struct work *work, struct stream *stream, uint64_t 
 
 static CUresult call_host(const struct work *work, struct stream *stream, uint64_t end_ns)
 {
-	return callback_add(stream, work->host.fn, NULL, work->host.userData, (CUstream)stream) == 0
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_OUT_OF_MEMORY;
+	return callback_add(stream, work->host.fn, NULL, work->host.userData, (CUstream)stream);
 }
 
 static void drop_block(struct work *work)

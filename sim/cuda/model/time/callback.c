@@ -185,23 +185,24 @@ static int start(void)
 	return 0;
 }
 
-static int add(struct stream *stream, const struct callback *wanted)
+static CUresult add(struct stream *stream, const struct callback *wanted)
 {
 	struct callback *entry = malloc(sizeof(*entry));
 	struct callback **place;
-	int r;
+	CUresult result;
 
 	if (!entry)
-		return -ENOMEM;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*entry = *wanted;
 	entry->context = stream->context;
 	entry->stream = stream;
-	entry->time_ns = timeline_add(stream, 0, false);
+	result = timeline_add(stream, 0, false, &entry->time_ns);
 	LOCK_SCOPE(&lock);
-	r = start();
-	if (r != 0) {
+	if (result == CUDA_SUCCESS && start() != 0)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
 		free(entry);
-		return r;
+		return result;
 	}
 	/* Relaxed: see timeline_is_idle(). */
 	atomic_fetch_add_explicit(&stream->callbacks, 1, memory_order_relaxed);
@@ -211,18 +212,18 @@ static int add(struct stream *stream, const struct callback *wanted)
 	*place = entry;
 	word_count += entry->word.bytes != 0;
 	pthread_cond_signal(&changed);
-	return 0;
+	return CUDA_SUCCESS;
 }
 
-int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
-	CUstream handle)
+CUresult callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback,
+	void *user_data, CUstream handle)
 {
 	return add(stream,
 		&(struct callback){
 			.fn = fn, .callback = callback, .user_data = user_data, .handle = handle});
 }
 
-int callback_await(struct stream *stream, const struct callback_word *word)
+CUresult callback_await(struct stream *stream, const struct callback_word *word)
 {
 	return add(stream, &(struct callback){.word = *word});
 }

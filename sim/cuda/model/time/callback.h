@@ -9,9 +9,9 @@
 struct context;
 struct stream;
 
-/* Runs fn on a thread of the driver when the stream gets there. 0 or -errno. */
-int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
-	CUstream handle);
+/* Runs fn on a thread of the driver when the stream gets there. */
+CUresult callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback,
+	void *user_data, CUstream handle);
 
 /* What a stream waits for: a word of memory against a value; flags is CUstreamWaitValue_flags. */
 struct callback_word {
@@ -21,8 +21,8 @@ struct callback_word {
 	unsigned int flags;
 };
 
-/* The stream and what is waiting in it go on when the word is so. 0 or -errno. */
-int callback_await(struct stream *stream, const struct callback_word *word);
+/* The stream and what is waiting in it go on when the word is so. */
+CUresult callback_await(struct stream *stream, const struct callback_word *word);
 
 /* Forgets the callbacks of a context that ends; waits for one that runs. */
 void callback_cancel(struct context *context);

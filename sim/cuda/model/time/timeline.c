@@ -322,7 +322,13 @@ uint64_t timeline_carry(const struct device *from, const struct device *to, uint
 	return time_ns > there ? then : here;
 }
 
-uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
+/*
+ * NVIDIA's documentation of cuCtxDestroy() leaves it to the program that no call is in the context meanwhile, and has
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED for threads that use one that has ended. What a card works through (channels) is of the context and ends
+ * with that, so nothing that comes later is ever done.
+ */
+CUresult timeline_add(
+	struct stream *stream, uint64_t duration_ns, bool is_busy, uint64_t *ret_end_ns)
 {
 	struct context *context = stream->context;
 	struct timeline *timeline = &context->timeline;
@@ -330,6 +336,9 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	uint64_t now, start, end;
 
 	LOCK_SCOPE(&device->time_lock);
+	/* Who ends it says so before he takes the lock to end what is under way. */
+	if (!context_is_alive(context))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	now = schedule_begin(driver.machine, device->index);
 	start = ready_ns(stream, now);
 	end = start + duration_ns;
@@ -340,7 +349,8 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 		timeline->until_ns = end;
 	schedule_end(driver.machine, device->index, start, is_busy ? end : start);
 	place_all(context, now);
-	return end;
+	*ret_end_ns = end;
+	return CUDA_SUCCESS;
 }
 
 /* Under time_lock. */

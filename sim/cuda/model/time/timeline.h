@@ -134,10 +134,11 @@ void timeline_hold_green(struct context *context, const struct green *green, uin
 void timeline_forget_green(struct context *context, const struct green *green);
 
 /*
- * Gives a stream work of this length; counts it as work of the device when is_busy. Returns its
- * end. Takes time_lock.
+ * Gives a stream work of this length, which ends at *ret_end_ns; counts it as work of the device when is_busy.
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED: its context ended since the call looked it up, and work ends with its context. Takes time_lock.
  */
-uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy);
+CUresult timeline_add(
+	struct stream *stream, uint64_t duration_ns, bool is_busy, uint64_t *ret_end_ns);
 
 /* Lets later work of the stream start at time_ns or after. Takes time_lock. */
 void timeline_hold(struct stream *stream, uint64_t time_ns);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a stream's batches are charged.
+ *
+ * Times of events are carried to the host's clock, so that spans of several streams and processes can be
+ * compared: the start of a batch in an idle stream is known to some microseconds, and each event from there
+ * on by its distance to the one before (the two clocks differ by 2 ppm, H200).
+ */
+#include "tenant/compute/stream_charge.h"
+
+#include "tenant/compute/doubts.h"
+#include "tenant/compute/events.h"
+#include "tenant/compute/meters.h"
+#include "tenant/compute/overruns.h"
+
+/* A kernel that is given to an idle device begins about 2 us after the call (H200, driver 580). */
+#define WORK_LATENCY_NS 2000
+
+/* A launch takes some us. A call that took longer has waited, perhaps for its own work: all of CUDA_LAUNCH_BLOCKING's do. */
+#define LAUNCH_MAX_NS 10000u
+
+/* Work is charged as it runs, in steps of so much; what takes less is charged when it ends. */
+#define RUNNING_NS UINT64_C(100000000)
+#define SHARED_NS  UINT64_C(10000000)
+
+void stream_charge_span(struct stream_state *s, const struct span *span, uint64_t now_ns)
+{
+	uint64_t hidden_ns = span_charge(s->meter, span, now_ns);
+
+	if (hidden_ns)
+		doubts_note_hidden(s->meter->books, hidden_ns, now_ns);
+}
+
+/* When the batch began, as timebase_place() tells; a chained one began where the one before it ended. */
+static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_ns)
+{
+	struct batch *last = stream_state_before(s, b);
+
+	b->is_placed = !b->has_start && last->is_placed && !timebase_unsure_ns(s->timebase);
+	if (b->has_start)
+		b->is_placed = timebase_place(
+			s->timebase, b->start, b->start_ns + STREAM_EVENT_NS, ret_ns);
+	else if (b->is_placed)
+		*ret_ns = last->end_ns;
+	else
+		b->is_placed = timebase_place(s->timebase, last->end,
+			timebase_unsure_ns(s->timebase) ? last->start_ns : last->end_ns, ret_ns);
+}
+
+/* The batch's first work was given then at the soonest: its start event was there before. */
+static uint64_t soonest_ns(const struct batch *b)
+{
+	return b->given_ns > b->called_ns && b->given_ns - b->called_ns <= LAUNCH_MAX_NS
+		       ? b->given_ns
+		       : b->called_ns;
+}
+
+/* Where the batch began and how long it took, by its events; false where they do not tell. */
+static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
+{
+	uint64_t start_ns;
+	int64_t took_ns;
+
+	if (!events_distance(
+		    b->has_start ? b->start : stream_state_before(s, b)->end, b->end, &took_ns) ||
+		took_ns < 0)
+		return false;
+	/* That the end is seen now tells more of the base than that the start is. */
+	if (timebase_unsure_ns(s->timebase))
+		(void)timebase_place(s->timebase, b->end, b->start_ns, &start_ns);
+	place_start(s, b, &start_ns);
+	b->end_ns = start_ns + (uint64_t)took_ns;
+	if (b->end_ns > now_ns) {
+		start_ns -= b->end_ns - now_ns;
+		b->end_ns = now_ns;
+	}
+	if (b->has_start && soonest_ns(b) + WORK_LATENCY_NS > start_ns)
+		start_ns = soonest_ns(b) + WORK_LATENCY_NS;
+	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
+	ret_span->end_ns = b->end_ns;
+	ret_span->is_placed = b->is_placed;
+	ret_span->unsure_ns = timebase_unsure_ns(s->timebase);
+	ret_span->is_measured = true;
+	return true;
+}
+
+/* The rest of the work is expected after what was just seen to end. */
+static void anchor(struct stream_state *s, uint64_t end_ns)
+{
+	s->drained_ns = end_ns;
+	for (unsigned i = 0; i < s->pending + s->is_open; i++)
+		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
+}
+
+/* Whether the batch is known to have begun, and when. */
+static bool has_begun(struct stream_state *s, struct batch *b, uint64_t *ret_ns)
+{
+	*ret_ns = b->start_ns;
+	if (!b->is_timed)
+		return true;
+	if (b->has_start && events_query(b->start) != CUDA_SUCCESS)
+		return false;
+	place_start(s, b, ret_ns);
+	return true;
+}
+
+/* Charges what runs for long as it runs; what it was reserved for is charged when it ends. */
+static void charge_running(struct stream_state *s, struct batch *b, uint64_t now_ns)
+{
+	uint64_t from_ns;
+
+	if (now_ns < b->start_ns + RUNNING_NS || now_ns < b->paid_ns + RUNNING_NS ||
+		!has_begun(s, b, &from_ns))
+		return;
+	if (from_ns < b->paid_ns)
+		from_ns = b->paid_ns;
+	if (now_ns < from_ns + RUNNING_NS)
+		return;
+	b->running_ns += span_charge_running(s->meter, from_ns, now_ns,
+		!b->is_placed	? UINT64_MAX
+		: b->is_backlog ? 0
+				: timebase_unsure_ns(s->timebase));
+	b->paid_ns = now_ns;
+}
+
+/* When a batch ended that is done, where an event was recorded behind it; false where that does not tell. */
+static bool place_end(struct stream_state *s, struct batch *b, struct span *span)
+{
+	uint64_t end_ns;
+
+	if (!b->has_end || !timebase_place(s->timebase, b->end, b->start_ns, &end_ns))
+		return false;
+	if (span->end_ns > end_ns)
+		span->end_ns = end_ns;
+	b->end_ns = span->end_ns;
+	b->is_placed = true;
+	return true;
+}
+
+/*
+ * Charges by the clock what may never be seen to end: what several streams have, what a stream had that is gone, and what was given before work was
+ * metered. Of the latter all at once are charged once.
+ */
+static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_ns)
+{
+	uint64_t from_ns = b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
+
+	if (now_ns < from_ns + SHARED_NS)
+		return;
+	stream_charge_span(s,
+		&(struct span){.start_ns = from_ns,
+			.end_ns = now_ns,
+			.is_placed = !s->is_shared,
+			.reserved_ns = b->reserved_ns,
+			.running_ns = b->running_ns,
+			.expected_ns = b->is_backlog ? now_ns - from_ns : 0,
+			.mix = b->mix},
+		now_ns);
+	if (b->is_backlog)
+		overruns_note_backlog(s->meter, from_ns, b->start_ns + b->expected_ns, now_ns);
+	b->reserved_ns = 0;
+	b->running_ns = 0;
+	b->paid_ns = now_ns;
+}
+
+/* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
+static bool collect_one(struct stream_state *s, uint64_t now_ns)
+{
+	struct batch *b = &s->batches[s->first];
+	struct span span = {.start_ns = b->start_ns,
+		.end_ns = now_ns > b->start_ns ? now_ns : b->start_ns,
+		.is_first = b->has_start,
+		.is_placed = b->is_backlog,
+		.reserved_ns = b->reserved_ns,
+		.queued_ns = b->queued_ns,
+		.running_ns = b->running_ns,
+		.paid_ns = b->paid_ns,
+		.expected_ns = b->expected_ns,
+		.mix = b->mix};
+	CUresult r = CUDA_SUCCESS;
+
+	if (s->is_shared) {
+		charge_unseen(s, b, now_ns);
+		return false;
+	}
+	if (b->has_end)
+		r = events_query(b->end);
+	/* An error says nothing of the work. */
+	if ((!b->has_end || (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) &&
+		!stream_state_is_done(s))
+		r = CUDA_ERROR_NOT_READY;
+	if (r == CUDA_ERROR_NOT_READY) {
+		if (!b->is_backlog && (b->has_end || s->has_stream))
+			charge_running(s, b, now_ns);
+		else
+			charge_unseen(s, b, now_ns);
+		return false;
+	}
+	if ((r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) &&
+		(r != CUDA_SUCCESS || !place_end(s, b, &span))) {
+		b->end_ns = span.end_ns;
+		b->is_placed = false;
+		s->is_chained = s->is_chained && s->pending > 1;
+	}
+	s->first = (s->first + 1) % STREAM_BATCHES;
+	s->pending--;
+	anchor(s, b->end_ns);
+	stream_charge_span(s, &span, now_ns);
+	return true;
+}
+
+void stream_state_collect(struct stream_state *s, uint64_t now_ns)
+{
+	while (s->pending && collect_one(s, now_ns))
+		;
+}
+
+/* When the open batch began; behind work that was not seen to end nobody knows, and it takes what is expected. */
+static uint64_t estimated_start_ns(struct stream_state *s, struct batch *b)
+{
+	if (s->pending)
+		return s->drained_ns -
+		       (b->expected_ns < s->drained_ns ? b->expected_ns : s->drained_ns);
+	return s->is_chained && !b->has_start ? stream_state_before(s, b)->end_ns : s->begun_ns;
+}
+
+void stream_charge_by_estimate(struct stream_state *s, uint64_t now_ns)
+{
+	struct batch *b = s->batch;
+	uint64_t start_ns = estimated_start_ns(s, b), placed_ns = 0;
+	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0;
+
+	if (b->is_timed && !s->pending)
+		place_start(s, b, &placed_ns);
+	if (placed_ns > start_ns)
+		start_ns = placed_ns + took_ns < now_ns ? placed_ns : now_ns - took_ns;
+	stream_charge_span(s,
+		&(struct span){.start_ns = start_ns,
+			.end_ns = start_ns + took_ns,
+			.is_placed = b->is_placed,
+			.unsure_ns = timebase_unsure_ns(s->timebase),
+			.is_waited_for = s->is_waited_for,
+			.reserved_ns = b->reserved_ns,
+			.queued_ns = b->queued_ns,
+			.running_ns = b->running_ns,
+			.paid_ns = b->paid_ns,
+			.expected_ns = b->expected_ns,
+			.mix = b->mix},
+		now_ns);
+	b->reserved_ns = 0;
+	b->queued_ns = 0;
+	b->running_ns = 0;
+	b->paid_ns = start_ns + took_ns;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of a launch lie in a page that nobody may read. While the driver reads them, the program's handler, or another
+ * thread that it waits for, destroys the context of the launch and makes another one, which has the same handle. The launch
+ * goes on in that one, whose streams the library has not seen yet.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/hostile/counted.h"
+#include "tests/hostile/served.h"
+
+#define KNOWN	  40
+#define SHORT_NS  150000
+#define KERNEL_NS (40 * MS)
+#define PAGE	  4096
+
+static CUcontext first, second;
+static void *page;
+static unsigned rounds;
+
+static void *exchange(void *unused)
+{
+	MUST(cuCtxDestroy_v2(first));
+	MUST(cuCtxCreate_v2(&first, 0, 0));
+	return unused;
+}
+
+static void handle(int number)
+{
+	pthread_t thread;
+
+	/* A context that a thread has current is none that can be made anew. */
+	MUST(cuCtxSetCurrent(second));
+	if (rounds % 2) {
+		MUST(pthread_create(&thread, NULL, exchange, NULL));
+		MUST(pthread_join(thread, NULL));
+	} else {
+		exchange(NULL);
+	}
+	MUST(mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+}
+
+static void attack(void)
+{
+	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_NODEFER};
+	CUDA_KERNEL_NODE_PARAMS_v2 node;
+	CUfunction kernel;
+
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(page == MAP_FAILED);
+	second = served_begin();
+	first = served_context();
+	MUST(sigaction(SIGSEGV, &action, NULL));
+	for (;; rounds++) {
+		MUST(cuCtxSetCurrent(first));
+		kernel = served_kernel();
+		served_make_known(kernel, KNOWN, SHORT_NS);
+		node = counted_node(kernel, KERNEL_NS);
+		memcpy(page, node.kernelParams, 2 * sizeof(void *));
+		MUST(mprotect(page, PAGE, PROT_NONE));
+		/* A driver may refuse it, as the context is gone. */
+		(void)cuLaunchKernel(
+			kernel, node.gridDimX, 1, 1, node.blockDimX, 1, 1, 0, NULL, page, NULL);
+		MUST(cuCtxSetCurrent(second));
+		MUST(cuStreamSynchronize(NULL));
+		served_sleep(KERNEL_NS + MS / 2);
+	}
+}
+
+static const char *needs(void)
+{
+	return counted_is_on_card() ? "it needs a driver that bears contexts that are gone" : NULL;
+}
+
+int main(int argc, char **argv)
+{
+	return served_main(
+		argv, &(struct served){.cap_percent = 30, .needs = needs, .attack = attack});
+}

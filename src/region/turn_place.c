@@ -138,7 +138,7 @@ static int open_existing(int folder_fd, const char *name, int *ret_fd)
 	return 0;
 }
 
-/* Puts the magic into a new file. All else in a new record is right as zero. */
+/* Makes a new file a record, as long as one at once. All else than its magic is right as zero. */
 static int fill(int fd)
 {
 	static const uint64_t magic = TURN_MAGIC;
@@ -147,7 +147,7 @@ static int fill(int fd)
 	if (r < 0)
 		return r;
 	/* fchmod, because the process's umask is the process's. */
-	if (fchmod(fd, 0644) < 0)
+	if (fchmod(fd, 0644) < 0 || ftruncate(fd, sizeof(struct turn_record)) < 0)
 		return -errno;
 	errno = ENOSPC; /* what a short write means */
 	return pwrite(fd, &magic, sizeof(magic), offsetof(struct turn_record, face.magic)) ==

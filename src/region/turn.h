@@ -45,6 +45,7 @@ struct turn_peer_record {
 	uint64_t word;	  /* its TURN_WORD(), as last read */
 	uint32_t listing; /* in which it was last met, and */
 	uint32_t first;	  /* first met */
+	bool is_crowded;  /* it did not wake us when it had news: more sleep on it than it wakes */
 	char name[TURN_NAME_BYTES];
 };
 

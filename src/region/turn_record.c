@@ -182,12 +182,17 @@ static bool read_part(const struct turn *turn, unsigned i, size_t at, void *to, 
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
 }
 
+bool turn_record_read_news(const struct turn *turn, unsigned i, uint32_t *ret_news)
+{
+	return read_part(turn, i, offsetof(struct turn_face, news), ret_news, sizeof(*ret_news));
+}
+
 bool turn_record_is_as_read(const struct turn *turn, unsigned i, uint32_t *ret_news)
 {
 	uint64_t word;
 
 	*ret_news = 0;
-	if (!read_part(turn, i, offsetof(struct turn_face, news), ret_news, sizeof(*ret_news)))
+	if (!turn_record_read_news(turn, i, ret_news))
 		return true;
 	/* acquire: pairs with the release in turn_word_wake(). Whoever has its news sees the word that they are of. */
 	atomic_thread_fence(memory_order_acquire);

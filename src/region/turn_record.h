@@ -113,6 +113,9 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
  */
 bool turn_record_is_as_read(const struct turn *turn, unsigned peer, uint32_t *ret_news);
 
+/* What a peer's sleepers sleep on, as it is now. False where the record is cut short. */
+bool turn_record_read_news(const struct turn *turn, unsigned peer, uint32_t *ret_news);
+
 /* Says in our own record, for those who watch, until when a peer is not believed. */
 void turn_record_say_distrust(struct turn *turn, unsigned peer);
 

@@ -2,7 +2,6 @@
 /* What a slice says of its turn. */
 #include "region/turn_word.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 
 #define TOUCH_NS    UINT64_C(100000000)	 /* a sign of life: well within TURN_ALIVE_NS */
 #define FRESH_SPINS 100u		 /* another process of ours confirms: two steps */
+#define WOKEN	    64			 /* sleepers at a time: as many others are looked at */
 #define TAMPERED_NS UINT64_C(2000000000) /* for so long after a change a slice is humble */
 
 /*
@@ -99,7 +99,8 @@ void turn_word_wake(struct turn *t)
 	 * take() (turn.c), and with the kernel's read of it before a sleep in turn_wait().
 	 */
 	atomic_fetch_add_explicit(news, 1, memory_order_release);
-	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	/* Whoever may read the record may sleep there, with as many threads as he has, and each takes some us to wake. */
+	syscall(SYS_futex, news, FUTEX_WAKE, WOKEN, NULL, NULL, 0);
 }
 
 unsigned turn_word_process_high(const struct turn *t)

@@ -81,10 +81,12 @@ struct turn {
 	uint64_t waiters_ns;	  /* the poll of which it is noted who waits */
 	uint64_t unwanted_ns;	  /* when nobody was last seen waiting for it */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
-	uint64_t peeked_ns;	  /* when they were last read without a poll */
-	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
-	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
-	uint64_t hidden_ns;	  /* and so that it said nothing of a turn that was held */
+	uint64_t
+		crowded_ns; /* the last time that as many slept on our record as are woken at once */
+	uint64_t peeked_ns;   /* when they were last read without a poll */
+	uint64_t others_ns;   /* when another slice was last seen to want or have the device */
+	uint64_t tampered_ns; /* when the record was last found changed; 0: never */
+	uint64_t hidden_ns;   /* and so that it said nothing of a turn that was held */
 	uint64_t
 		held_until_ns; /* as announced last for work of this process, or when the turn was given back before */
 	struct turn_room room;

@@ -82,6 +82,19 @@ static void a_slice_wakes_no_more_than_there_are_others(void **state)
 	turn_release(&a, now);
 	usleep(50000);
 	assert_in_range(woken, 1, TURN_PEERS);
+	woken = 0;
+	assert_int_equal(hold(&a), TURN_HELD);
+	turn_release(&a, now);
+	usleep(50000);
+	assert_in_range(woken, 1, 8);
+	end_crowd();
+	/* And as many as before when the crowd has gone. */
+	now += 1001 * MS;
+	assert_int_equal(hold(&a), TURN_HELD);
+	begin_crowd();
+	turn_release(&a, now);
+	usleep(50000);
+	assert_in_range(woken, 9, TURN_PEERS);
 	end_crowd();
 }
 

@@ -17,6 +17,24 @@
 #ifndef O_PATH
 #define O_PATH 010000000
 #endif
+#ifndef SYS_statx
+#ifdef __x86_64__
+#define SYS_statx 332
+#else
+#define SYS_statx 291
+#endif
+#endif
+
+/* The kernel's struct statx, which has no name in older C libraries, and its STATX_ATTR_MOUNT_ROOT. */
+struct extended_stat {
+	uint32_t mask, block_bytes;
+	uint64_t attributes;
+	uint32_t link_count, owner, group;
+	uint16_t mode, unused;
+	uint64_t inode, size, blocks, attributes_mask, rest[24];
+};
+_Static_assert(sizeof(struct extended_stat) == 256, "as the kernel has it");
+#define IS_MOUNT UINT64_C(0x2000)
 
 /* The kernel's struct stat is glibc's on x86-64 and aarch64; its wrapper needs glibc 2.33. */
 static int stat_at(int fd, const char *path, int flags, struct file_identity *ret_identity)
@@ -49,6 +67,14 @@ int file_identify(int fd, struct file_identity *ret_identity)
 int file_identify_path(const char *path, struct file_identity *ret_identity)
 {
 	return stat_at(AT_FDCWD, path, 0, ret_identity);
+}
+
+bool file_is_mount(int fd)
+{
+	struct extended_stat s = {.attributes = 0};
+
+	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &s) == 0 &&
+	       (s.attributes & s.attributes_mask & IS_MOUNT);
 }
 
 int file_make_folder(int folder_fd, const char *path, unsigned mode)

@@ -32,6 +32,9 @@ int file_identify_path(const char *path, struct file_identity *ret_identity) MUS
 int file_identify_at(
 	int folder_fd, const char *path, struct file_identity *ret_identity) MUST_CHECK;
 
+/* Whether a file system, or a part of one, is mounted at just this file or folder. False where the kernel (before 5.8) does not say. */
+bool file_is_mount(int fd);
+
 /*
  * Opens a regular file below a folder (or AT_FDCWD). What may be anybody's is opened so: nothing else is opened at all, so
  * no FIFO waits, no device starts and no terminal becomes ours. The flags are O_RDONLY or O_RDWR, and O_NOFOLLOW

@@ -25,11 +25,10 @@
 
 static bool is_usable(const char *path)
 {
-	struct file_identity id;
+	_cleanup_fd_ int fd = -1;
 
 	/* Another user may have put a link where the common folder is to be, or made it. */
-	return file_identify_at(AT_FDCWD, path, &id) == 0 && turn_place_is_trusted(&id) &&
-	       access(path, W_OK | X_OK) == 0;
+	return turn_place_open_folder(path, &fd) == 0 && access(path, W_OK | X_OK) == 0;
 }
 
 static void make(const char *path)
@@ -43,8 +42,11 @@ static void make(const char *path)
 static int prepare(const char *path, struct err *err)
 {
 	_cleanup_fd_ int fd = -1;
+	int r = folder_make(path, TURNS_MODE, &fd, err);
 
-	return folder_make(path, TURNS_MODE, &fd, err);
+	if (r == 0)
+		turn_place_mark(fd);
+	return r;
 }
 
 static const char *find_path(void)

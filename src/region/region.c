@@ -2,7 +2,7 @@
 /*
  * The region file: made, checked, mapped.
  *
- * A region appears whole or not at all: it is written under a temporary name and then linked to
+ * A region appears whole or not at all: it is written without a name and then linked to
  * its own, so nobody ever sees half of one and nobody waits for a maker that died. Whatever is
  * found under the name and is not a region of this version is left as it is and refused.
  */
@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/mark.h"
 #include "base/scratch.h"
 #include "policy/device_name.h"
 #include "region/filesystem.h"
@@ -126,31 +127,81 @@ static int write_begin(int fd)
 	return r;
 }
 
-/* Makes a region under a name of its own and links it to path; that another was faster is fine. */
-static int create(const char *path, mode_t mode)
+/* Makes the open file a region, but for its name. */
+static int fill_file(int fd, mode_t mode)
 {
-	char temporary[TEMPORARY_BYTES];
+	int r = filesystem_of(fd)->is_remote ? REGION_E_REMOTE : take_space(fd);
+
+	if (r == 0)
+		r = write_begin(fd);
+	FAULT("begin: region filled");
+	/* fchmod, because the process's umask is the process's. */
+	return r == 0 && fchmod(fd, mode) < 0 ? -errno : r;
+}
+
+/* The folder of a path, or of another name in it. */
+static int name_beside(const char *path, const char *name, char ret_path[TEMPORARY_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	int length = slash ? (int)(slash - path + 1) : 0;
+	int r = snprintf(ret_path, TEMPORARY_BYTES, "%.*s%s", length, path, name);
+
+	return r < 0 || r >= TEMPORARY_BYTES ? -ENAMETOOLONG : 0;
+}
+
+/* A file without a name, which is linked to its own when it is whole. *ret_is_possible: whether there can be such a file here. */
+static int create_unnamed(const char *path, mode_t mode, bool *ret_is_possible)
+{
+	char folder[TEMPORARY_BYTES], link[32];
+	_cleanup_fd_ int fd = -1;
+	int r = name_beside(path, ".", folder);
+
+	if (r == 0)
+		fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	*ret_is_possible = fd >= 0;
+	if (fd < 0)
+		return r ? r : -errno;
+	r = fill_file(fd, mode);
+	if (r)
+		return r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST)
+		return 0;
+	/* without /proc, or where that may not be looked into */
+	*ret_is_possible = false;
+	return -errno;
+}
+
+/* Its name tells nobody which region is being made: who has that name first keeps its maker from it. */
+static int create_named(const char *path, mode_t mode)
+{
+	char temporary[TEMPORARY_BYTES], name[24];
 	_cleanup_fd_ int fd = -1;
 	int r;
 
-	r = snprintf(temporary, sizeof(temporary), "%s.%u.%llx", path, (unsigned)getpid(),
-		(unsigned long long)clock_now_ns());
-	if (r < 0 || (size_t)r >= sizeof(temporary))
-		return -ENAMETOOLONG;
+	snprintf(name, sizeof(name), ".%016llx", (unsigned long long)mark_random());
+	r = name_beside(path, name, temporary);
+	if (r < 0)
+		return r;
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = filesystem_of(fd)->is_remote ? REGION_E_REMOTE : take_space(fd);
-	if (r == 0)
-		r = write_begin(fd);
-	if (r == 0) {
-		FAULT("begin: region filled");
-		/* fchmod, because the process's umask is the process's. */
-		if (fchmod(fd, mode) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
-			r = -errno;
-	}
-	FAULT("begin: region linked");
+	r = fill_file(fd, mode);
+	if (r == 0 && link(temporary, path) < 0 && errno != EEXIST)
+		r = -errno;
 	unlink(temporary);
+	return r;
+}
+
+/* Makes a region that has its name when it is whole; that another was faster is fine. */
+static int create(const char *path, mode_t mode)
+{
+	bool is_possible;
+	int r = create_unnamed(path, mode, &is_possible);
+
+	if (!is_possible)
+		r = create_named(path, mode);
+	FAULT("begin: region linked");
 	return r;
 }
 
@@ -216,10 +267,17 @@ static int attach(const char *path, int fd, struct region *ret_region)
 	return 0;
 }
 
+static int open_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int region_open_existing(const char *path, struct region *ret_region)
 {
-	_cleanup_fd_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	int r = fd < 0 ? -errno : attach(path, fd, ret_region);
+	_cleanup_fd_ int fd = open_file(path);
+	int r = fd < 0 ? fd : attach(path, fd, ret_region);
 
 	if (r == 0)
 		fd = -1;
@@ -255,29 +313,83 @@ void region_default_path_of(
 		(unsigned)user);
 }
 
+void region_own_path(char ret_path[REGION_DEFAULT_BYTES])
+{
+	snprintf(ret_path, REGION_DEFAULT_BYTES, "%s.%u", REGION_DEFAULT_PATH, (unsigned)geteuid());
+}
+
+/* Who had one of his own once goes on with it: what others make and remove at the common path gives him no second one. */
+static bool has_own(void)
+{
+	char path[REGION_DEFAULT_BYTES];
+	struct file_identity id;
+
+	region_own_path(path);
+	return file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular && id.owner == geteuid();
+}
+
 void region_default_path(char ret_path[REGION_DEFAULT_BYTES])
 {
 	struct file_identity id;
 	bool is_there = file_identify_at(AT_FDCWD, REGION_DEFAULT_PATH, &id) == 0;
 
-	region_default_path_of(geteuid(), is_there ? &id : NULL, ret_path);
+	if (has_own())
+		region_own_path(ret_path);
+	else
+		region_default_path_of(geteuid(), is_there ? &id : NULL, ret_path);
+}
+
+/* Why there is nothing to open at the default path, after that could not be opened: what was there and is gone was another user's. */
+static int judge_absent(const char *path, int why)
+{
+	struct file_identity id;
+	int r = file_identify_at(AT_FDCWD, path, &id);
+
+	return r == -ENOENT || (r == 0 && region_is_strangers(&id, geteuid())) ? REGION_E_STRANGERS
+									       : why;
+}
+
+/* The file at the path, made where it is missing. What is said of it is of the file that is open, whatever has its name by then. */
+static int open_default(const char *path, int *ret_fd, struct file_identity *ret_id)
+{
+	_cleanup_fd_ int fd = open_file(path);
+	int r;
+
+	if (fd == -ENOENT) {
+		r = create(path, geteuid() ? 0600 : 0666);
+		if (r)
+			return r;
+		fd = open_file(path);
+	}
+	if (fd < 0)
+		return judge_absent(path, fd);
+	r = file_identify(fd, ret_id);
+	if (r < 0)
+		return r;
+	if (region_is_strangers(ret_id, geteuid()))
+		return REGION_E_STRANGERS;
+	*ret_fd = take_fd(&fd);
+	return 0;
 }
 
 int region_open_default(const char *path, struct region *ret_region)
 {
 	struct region region = REGION_NULL;
 	struct file_identity id;
-	int r = open_or_create(path, geteuid() ? 0600 : 0666, &region);
-	int seen = r ? file_identify_at(AT_FDCWD, path, &id) : file_identify(region.fd, &id);
+	_cleanup_fd_ int fd = -1;
+	int r = open_default(path, &fd, &id);
 
-	if (seen == 0 && region_is_strangers(&id, geteuid()))
+	/* Of two names that were looked at one after the other, another program of the user's may have seen the other one free. */
+	if (r == 0 && strcmp(path, REGION_DEFAULT_PATH) == 0 && has_own())
 		r = REGION_E_STRANGERS;
 	if (r == 0)
-		r = seen;
+		r = attach(path, fd, &region);
+	if (r)
+		return r;
+	(void)take_fd(&fd);
 	/* as versions before this one made it */
-	if (r == 0 && id.owner != 0 && (id.mode & 022) && fchmod(region.fd, 0600) < 0)
+	if (id.owner != 0 && (id.mode & 022) && fchmod(region.fd, 0600) < 0) {
 		r = -errno;
-	if (r) {
 		region_close(&region);
 		return r;
 	}

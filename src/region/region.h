@@ -44,10 +44,13 @@ struct region {
 	}
 
 /*
- * Where this user's region is by default: REGION_DEFAULT_PATH, or, where that is another user's and not root's, the same with a dot and this
- * user's number behind it.
+ * Where this user's region is by default: REGION_DEFAULT_PATH, or, where that is another user's and not root's, or the user has one there
+ * already, the same with a dot and this user's number behind it.
  */
 void region_default_path(char ret_path[REGION_DEFAULT_BYTES]);
+
+/* The second of these. */
+void region_own_path(char ret_path[REGION_DEFAULT_BYTES]);
 
 /* The same of another user, who sees that at REGION_DEFAULT_PATH, or NULL for nothing. */
 void region_default_path_of(
@@ -57,7 +60,8 @@ void region_default_path_of(
 bool region_is_strangers(const struct file_identity *id, uid_t user);
 
 /*
- * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's. One
+ * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's, or, at
+ * REGION_DEFAULT_PATH, the user has one at region_own_path(), which is then to be opened. One
  * that is not root's is this user's alone to write to: whoever else could cut it short would end its processes.
  */
 int region_open_default(const char *path, struct region *ret_region) MUST_CHECK;

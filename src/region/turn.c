@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "region/turn_list.h"
 #include "region/turn_owner.h"
 #include "region/turn_word.h"
 
@@ -61,8 +62,8 @@ static bool has_turn(const struct turn *t, uint64_t now_ns)
 	return turn_counts(turn_load(&t->books->word), TURN_HOLD, now_ns);
 }
 
-/* Reads the others, and notes what they say for the reader's wish (NULL: it has none). */
-static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
+/* Reads those that are known, and notes what they say for the reader's wish (NULL: it has none). */
+static void poll_known(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
 {
 	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
@@ -78,6 +79,13 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, &t->best_rank);
 }
 
+/* The same, of all others that are there. */
+static void poll_peers(struct turn *t, const struct turn_wish *wish, uint64_t now_ns)
+{
+	turn_list_look(t, now_ns);
+	poll_known(t, wish, false, now_ns);
+}
+
 /* Says, or goes on saying, that the slice wants the turn. False where another process has gone on. */
 static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
 {
@@ -89,12 +97,11 @@ static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now
 	return turn_word_change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
 }
 
-/* Polls for the reader's wish: who stands before it. While others may not have found us, they are not to blame. */
-static struct turn_line poll_line(
-	struct turn *t, const struct turn_wish *wish, bool is_blamed, bool is_all, uint64_t now_ns)
+/* While others may not have found us, they are not to blame. */
+static const struct turn_wish *blamed_for(
+	const struct turn *t, const struct turn_wish *wish, bool is_new, uint64_t now_ns)
 {
-	poll_peers(t, is_blamed && !turn_word_is_tampered(t, now_ns) ? wish : NULL, is_all, now_ns);
-	return turn_order_line(t->peers, t->peer_count, wish, now_ns);
+	return is_new || turn_word_is_tampered(t, now_ns) ? NULL : wish;
 }
 
 /* Waits for a slice that stands in the way. */
@@ -136,7 +143,9 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
-	line = poll_line(t, wish, true, true, now_ns);
+	/* A claim does not last for a look at the folder, which its owner or who fills it may make long. */
+	poll_known(t, blamed_for(t, wish, false, now_ns), true, now_ns);
+	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
 
@@ -190,7 +199,8 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	FAULT("turn: wanted");
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
-	line = poll_line(t, &wish, !is_new, false, now_ns);
+	poll_peers(t, blamed_for(t, &wish, is_new, now_ns), now_ns);
+	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
 	if (line.in_way >= 0)
 		return wait_in_line(t, &line, now_ns, ret_poll_ns);
 	if (t->free_since_ns == 0)
@@ -210,7 +220,7 @@ static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 	bool is_waiting;
 
 	if (now_ns >= t->polled_ns + rest_ns || now_ns < t->polled_ns)
-		poll_peers(t, NULL, false, now_ns);
+		poll_peers(t, NULL, now_ns);
 	else if (t->waiters_ns == t->polled_ns)
 		return;
 	t->waiters_ns = t->polled_ns;
@@ -518,7 +528,7 @@ unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 		return 0;
 	turn_word_touch(t, now_ns);
 	if (now_ns >= t->polled_ns + PEERS_NS || now_ns < t->polled_ns)
-		poll_peers(t, NULL, false, now_ns);
+		poll_peers(t, NULL, now_ns);
 	errno = saved;
 	return t->alive_count;
 }
@@ -535,6 +545,7 @@ bool turn_is_contended(struct turn *t, uint64_t since_ns, uint64_t now_ns)
 
 		/* No poll: who waits for whom, and for how long, is counted from one to the next. */
 		t->peeked_ns = now_ns;
+		turn_list_look(t, now_ns);
 		turn_record_read_peers(t, false, now_ns);
 		note_others(t, now_ns);
 		errno = saved;
@@ -547,13 +558,31 @@ bool turn_is_overlapped(const struct turn *t, uint64_t now_ns)
 	return t->own && turn_order_is_outlasted(t->peers, t->peer_count, now_ns);
 }
 
+static void at_most(struct timespec *rest, uint64_t ns)
+{
+	if (rest->tv_sec || (uint64_t)rest->tv_nsec > ns)
+		*rest = (struct timespec){.tv_nsec = (long)ns};
+}
+
+/* A slice wakes some of those that sleep on its record: behind a crowd, which is anybody's, nobody is woken. */
+static void note_crowd(struct turn *t, unsigned peer, bool is_woken, uint32_t slept_on)
+{
+	struct turn_peer_record *record = &t->peer_records[peer];
+	uint32_t news;
+
+	if (is_woken)
+		record->is_crowded = false;
+	else if (turn_record_read_news(t, peer, &news) && news != slept_on)
+		record->is_crowded = true;
+}
+
 int turn_wait(struct turn *t, uint64_t until_ns)
 {
 	uint64_t now_ns = t->own ? t->clock_ns() : clock_now_ns();
 	struct timespec rest;
 	const void *on;
 	uint32_t news;
-	int saved = errno, r = 0;
+	int saved = errno, peer = -1, r = 0;
 
 	if (now_ns >= until_ns)
 		return 0;
@@ -564,8 +593,7 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count) {
 		/* Its page is not touched: its news are not heard, and looked for. */
 		if (t->peers[t->awaited].doubt.is_slow) {
-			if (rest.tv_sec || rest.tv_nsec > (long)POLL_NS)
-				rest = (struct timespec){.tv_nsec = (long)POLL_NS};
+			at_most(&rest, POLL_NS);
 			return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
 		}
 		on = (const char *)t->peer_records[t->awaited].at +
@@ -573,13 +601,19 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 		/* What woke sleepers since we decided to wait did not wake us. */
 		if (!turn_record_is_as_read(t, (unsigned)t->awaited, &news))
 			return keep_errno(0, saved);
+		peer = t->awaited;
+		if (t->peer_records[peer].is_crowded)
+			at_most(&rest, POLL_NS);
 	} else {
 		on = &t->own->face.news;
 		news = t->own_news;
 	}
-	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0 && errno != EAGAIN &&
-		errno != ETIMEDOUT)
+	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0)
 		r = -errno;
+	if (peer >= 0 && (r == 0 || r == -ETIMEDOUT))
+		note_crowd(t, (unsigned)peer, r == 0, news);
+	if (r == -EAGAIN || r == -ETIMEDOUT)
+		r = 0;
 	/* The other's record was cut short. The next poll finds that out; spinning until then is spared. */
 	if (r == -EFAULT)
 		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;

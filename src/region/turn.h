@@ -24,6 +24,7 @@
 #define TURN_PEERS	64u   /* other slices of a device that are looked at */
 #define TURN_OWNERS	16u   /* of records that went, and are remembered */
 #define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
+#define TURN_DULLS	2048u /* names that were no record, and are remembered */
 #define TURN_NAME_BYTES 88u   /* of a slice's name, with its zero byte */
 
 enum {
@@ -44,6 +45,7 @@ struct turn_peer_record {
 	uint64_t word;	  /* its TURN_WORD(), as last read */
 	uint32_t listing; /* in which it was last met, and */
 	uint32_t first;	  /* first met */
+	bool is_crowded;  /* it did not wake us when it had news: more sleep on it than it wakes */
 	char name[TURN_NAME_BYTES];
 };
 
@@ -66,6 +68,11 @@ struct turn {
 	uint64_t polled_ns; /* the last poll of the peers; and the last one of all of them */
 	uint64_t polled_all_ns;
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
+	uint64_t
+		listing_changed_ns; /* when the folder had changed as the present listing of it began */
+	int64_t listing_at;	    /* where that goes on at the next look; 0: it is done */
+	uint32_t listing_looks;	    /* that it took so far */
+	bool is_passed_over; /* names were left for the next listing, as the look's work was done */
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t patience_ns;	  /* see turn_order_patience_ns() */
 	uint64_t begun_ns;	  /* when this process last began a turn */
@@ -74,10 +81,12 @@ struct turn {
 	uint64_t waiters_ns;	  /* the poll of which it is noted who waits */
 	uint64_t unwanted_ns;	  /* when nobody was last seen waiting for it */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
-	uint64_t peeked_ns;	  /* when they were last read without a poll */
-	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
-	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
-	uint64_t hidden_ns;	  /* and so that it said nothing of a turn that was held */
+	uint64_t
+		crowded_ns; /* the last time that as many slept on our record as are woken at once */
+	uint64_t peeked_ns;   /* when they were last read without a poll */
+	uint64_t others_ns;   /* when another slice was last seen to want or have the device */
+	uint64_t tampered_ns; /* when the record was last found changed; 0: never */
+	uint64_t hidden_ns;   /* and so that it said nothing of a turn that was held */
 	uint64_t
 		held_until_ns; /* as announced last for work of this process, or when the turn was given back before */
 	struct turn_room room;
@@ -99,6 +108,7 @@ struct turn {
 	struct turn_peer peers[TURN_PEERS];
 	uint32_t listing; /* counts the listings of the folder */
 	struct turn_owner owners[TURN_OWNERS];
+	uint64_t dulls[TURN_DULLS]; /* see turn_list.c */
 };
 
 /* clang-format off */

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,28 +18,9 @@
 #include "region/turn_owner.h"
 #include "region/turn_place.h"
 
-#define LIST_NS 50000000u /* between two listings of the folder */
-#define LIST_ANYWAY_NS \
-	1000000000u		/* and of one that did not change: a clock may have been set back */
-#define ASK_NS	       1000000u /* between two questions whether it has changed */
-#define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
-#define SLOW_NS	       UINT64_C(2000000) /* a look takes some us */
-#define TICK_NS	       20000000u	 /* a folder's time of change is that coarse */
-#define LIST_ROUNDS    16		 /* of LIST_BYTES each: some hundred names */
-#define LIST_BYTES     2048
-#define LARGE_BYTES    UINT64_C(65536)	      /* no record of ours has as many */
-#define READ_AT_ONCE   16u		      /* records, by one call of the kernel's */
-#define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
-#define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
-
-/* The kernel's, which has no name in the C library before 2.30. */
-struct entry {
-	uint64_t inode;
-	int64_t next;
-	uint16_t length;
-	uint8_t type;
-	char name[];
-};
+#define DEAD_NS	     5000000u	       /* between two polls of records of those who do not live */
+#define SLOW_NS	     UINT64_C(2000000) /* a look takes some us */
+#define READ_AT_ONCE 16u	       /* records, by one call of the kernel's */
 
 uint64_t turn_record_hash(const char *name)
 {
@@ -56,7 +36,7 @@ bool turn_record_is_name(const char *name)
 	return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TURN_NAME_BYTES;
 }
 
-static void join(char *ret_path, const char *folder, const char *name)
+void turn_record_join(char *ret_path, const char *folder, const char *name)
 {
 	size_t length = strlen(folder);
 
@@ -65,11 +45,7 @@ static void join(char *ret_path, const char *folder, const char *name)
 	memcpy(ret_path + length + 1, name, strlen(name) + 1);
 }
 
-/*
- * Maps a record for looking at it or writing it; a child of fork() does not inherit it. Space is taken at
- * once: with a full file system a later store would be a signal.
- */
-static int map(int fd, bool is_own, void **ret_at)
+int turn_record_map(int fd, bool is_own, void **ret_at)
 {
 	size_t size = is_own ? sizeof(struct turn_record) : sizeof(struct turn_face);
 	struct file_identity identity;
@@ -140,7 +116,7 @@ int turn_record_open_own(struct turn *turn)
 	if (r == 0)
 		r = turn_place_open_record(folder_fd, turn->slice, &fd);
 	if (r == 0)
-		r = map(fd, true, &at);
+		r = turn_record_map(fd, true, &at);
 	if (r == 0)
 		r = file_identify(fd, &identity);
 	if (r < 0)
@@ -170,8 +146,8 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 	return 0;
 }
 
-/* The last one moves to its place. Its slice may make it whole again, which the folder does not show. */
-static void forget(struct turn *turn, unsigned i)
+/* Its slice may make it whole again, which the folder does not show. */
+void turn_record_forget(struct turn *turn, unsigned i)
 {
 	unsigned last = --turn->peer_count;
 
@@ -186,10 +162,10 @@ static void forget(struct turn *turn, unsigned i)
 /* Whether that part of a peer's record could be read, by its path. */
 static bool read_file(const struct turn *turn, unsigned i, size_t at, void *to, size_t size)
 {
-	char path[NAME_MAX_BYTES];
+	char path[TURN_PATH_BYTES];
 	_cleanup_fd_ int fd = -1;
 
-	join(path, turn->folder, turn->peer_records[i].name);
+	turn_record_join(path, turn->folder, turn->peer_records[i].name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	return fd >= 0 && pread(fd, to, size, (off_t)at) == (ssize_t)size;
 }
@@ -206,12 +182,17 @@ static bool read_part(const struct turn *turn, unsigned i, size_t at, void *to, 
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
 }
 
+bool turn_record_read_news(const struct turn *turn, unsigned i, uint32_t *ret_news)
+{
+	return read_part(turn, i, offsetof(struct turn_face, news), ret_news, sizeof(*ret_news));
+}
+
 bool turn_record_is_as_read(const struct turn *turn, unsigned i, uint32_t *ret_news)
 {
 	uint64_t word;
 
 	*ret_news = 0;
-	if (!read_part(turn, i, offsetof(struct turn_face, news), ret_news, sizeof(*ret_news)))
+	if (!turn_record_read_news(turn, i, ret_news))
 		return true;
 	/* acquire: pairs with the release in turn_word_wake(). Whoever has its news sees the word that they are of. */
 	atomic_thread_fence(memory_order_acquire);
@@ -238,7 +219,7 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 
 /*
  * A record's owner can make it large and punch holes over it, and who touches a page of that file waits for the end, for a
- * third of a second and more; a read by its descriptor does not. One that is large from the beginning is read so, too (add()).
+ * third of a second and more; a read by its descriptor does not. One that is large from the beginning is read so, too (turn_list.c).
  * Of those read at once nobody knows which one it was, and an honest one is read as well.
  */
 static void note_slow(struct turn *turn, const uint8_t *wanted, unsigned count, uint64_t took_ns)
@@ -300,199 +281,11 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 		take_in(turn, i, &face);
 }
 
-/* A place for one more: a free one, or that of a slice that does not live. */
-static int find_room(struct turn *turn)
-{
-	if (turn->peer_count < TURN_PEERS)
-		return (int)turn->peer_count++;
-	for (unsigned i = 0; i < turn->peer_count; i++)
-		if (!turn->peers[i].is_alive) {
-			turn_owner_leave(turn, i);
-			munmap((void *)(uintptr_t)turn->peer_records[i].at,
-				sizeof(struct turn_face));
-			return (int)i;
-		}
-	return -1;
-}
-
-static uint64_t real_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/*
- * Whether it is a dead one of this user's, which nobody else may remove: names are not used twice (turns.c), and a folder
- * full of the dead would hide the living. A slice that comes back after so long makes its record anew.
- */
-static bool is_litter(const struct turn *turn, int fd, const struct turn_claim *claim)
-{
-	uint64_t now_ns = turn->clock_ns();
-	struct file_identity id;
-
-	if (claim->seen_ns + LITTER_NS > now_ns && claim->seen_ns < now_ns + LITTER_NS)
-		return false;
-	return file_identify(fd, &id) == 0 && id.owner == geteuid() &&
-	       id.changed_ns + LITTER_NS < real_ns();
-}
-
-static void add(struct turn *turn, int folder_fd, const struct entry *entry)
-{
-	_cleanup_fd_ int fd = -1;
-	struct file_identity identity;
-	struct turn_face face;
-	struct turn_claim claim;
-	void *address;
-	int at;
-
-	/* a device that somebody made there is not opened */
-	if (file_open_regular(folder_fd, entry->name, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
-		file_identify(fd, &identity) < 0 ||
-		pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
-		turn_record_decode(&face, &claim) < 0)
-		return;
-	if (is_litter(turn, fd, &claim)) {
-		unlinkat(folder_fd, entry->name, 0);
-		return;
-	}
-	if (map(fd, false, &address) < 0)
-		return;
-	at = find_room(turn);
-	if (at < 0) {
-		munmap(address, sizeof(struct turn_face));
-		return;
-	}
-	turn->peer_records[at] = (struct turn_peer_record){.at = address,
-		.inode = entry->inode,
-		.listing = turn->listing,
-		.first = turn->listing};
-	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
-	turn->peers[at] = (struct turn_peer){.claim = claim,
-		.is_alive = true,
-		.doubt.is_slow = identity.size_bytes > LARGE_BYTES,
-		.wins_ties = strcmp(entry->name, turn->slice) < 0};
-	turn_owner_note(turn, (unsigned)at, &identity);
-	turn_owner_take_over(turn, (unsigned)at);
-	turn->awaited = -1;
-}
-
-/* The records that are gone, and what they leave to those that were new in the same listing. */
-static void forget_gone(struct turn *turn)
-{
-	for (unsigned i = turn->peer_count; i-- > 0;)
-		if (turn->peer_records[i].listing != turn->listing)
-			forget(turn, i);
-	for (unsigned i = 0; i < turn->peer_count; i++)
-		if (turn->peer_records[i].first == turn->listing)
-			turn_owner_take_over(turn, i);
-}
-
-/* One name in the folder: a known file, maybe under another name, or a new one. */
-static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
-{
-	if (!turn_record_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
-		return;
-	for (unsigned i = 0; i < turn->peer_count; i++) {
-		struct turn_peer_record *known = &turn->peer_records[i];
-
-		if (known->inode != entry->inode)
-			continue;
-		known->listing = turn->listing;
-		memcpy(known->name, entry->name, strlen(entry->name) + 1);
-		turn->peers[i].wins_ties = strcmp(entry->name, turn->slice) < 0;
-		return;
-	}
-	add(turn, folder_fd, entry);
-}
-
-static void list(struct turn *turn, uint64_t changed_ns)
-{
-	_cleanup_fd_ int fd = -1;
-	union {
-		struct entry first; /* aligns it */
-		char bytes[LIST_BYTES];
-	} buffer;
-
-	turn->is_blind = true;
-	/* Tried again soon. */
-	turn->folder_changed_ns = 0;
-	if (turn_place_open(turn->folder, &fd) < 0)
-		return;
-	turn->listing++;
-	turn->is_by_operator = access(turn->folder, W_OK) < 0;
-	for (int round = 0; round < LIST_ROUNDS; round++) {
-		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
-
-		if (length < 0)
-			return;
-		/* Who fills the folder blinds nobody. */
-		turn->is_blind = false;
-		turn->folder_changed_ns = changed_ns;
-		if (length == 0) {
-			forget_gone(turn);
-			return;
-		}
-		for (long at = 0; at < length;) {
-			const struct entry *entry =
-				(const struct entry *)(const void *)(buffer.bytes + at);
-
-			meet(turn, fd, entry);
-			at += entry->length;
-		}
-	}
-}
-
-/* Where our own record was removed, nobody new can find us: begin with another one. */
-static void keep_own(struct turn *turn)
-{
-	char path[NAME_MAX_BYTES];
-	struct file_identity identity;
-	struct turn_record *old = turn->own;
-	int r;
-
-	join(path, turn->folder, turn->slice);
-	r = file_identify_path(path, &identity);
-	if ((r == 0 && identity.inode == turn->own_inode) || (r < 0 && r != -ENOENT))
-		return;
-	if (turn_record_open_own(turn) == 0)
-		munmap(old, sizeof(*old));
-}
-
-/* Looks into the folder for new records, if it has changed and the last time is long enough ago. */
-static void find_peers(struct turn *turn, uint64_t now_ns)
-{
-	bool is_first = turn->listed_ns == 0;
-	struct file_identity identity;
-	uint64_t real;
-	int r;
-
-	if (!is_first &&
-		(now_ns < turn->folder_asked_ns + ASK_NS || now_ns < turn->listed_ns + LIST_NS))
-		return;
-	turn->folder_asked_ns = now_ns;
-	real = real_ns();
-	r = file_identify_path(turn->folder, &identity);
-	/* One that is gone has nobody in it. */
-	turn->is_blind = (r < 0 && r != -ENOENT) || (turn->is_blind && r == 0);
-	if (r < 0)
-		return;
-	if (!is_first && identity.changed_ns == turn->folder_changed_ns &&
-		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
-		return;
-	turn->listed_ns = now_ns;
-	keep_own(turn);
-	/* A second change within the same tick of the file system's clock leaves the same time. */
-	list(turn, identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
-}
-
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 {
 	uint8_t wanted[TURN_PEERS];
 	unsigned count = 0, at = 0;
 
-	find_peers(turn, now_ns);
 	if (turn->polled_all_ns + DEAD_NS <= now_ns)
 		is_all = true;
 	if (is_all)
@@ -515,7 +308,7 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 			at += !is_broken;
 		}
 		if (is_broken)
-			forget(turn, wanted[at++]);
+			turn_record_forget(turn, wanted[at++]);
 	}
 }
 
@@ -553,7 +346,7 @@ void turn_record_say_distrust(struct turn *turn, unsigned i)
 void turn_record_close(struct turn *turn)
 {
 	while (turn->peer_count > 0)
-		forget(turn, turn->peer_count - 1);
+		turn_record_forget(turn, turn->peer_count - 1);
 	if (turn->own)
 		munmap(turn->own, sizeof(*turn->own));
 	turn->own = NULL;

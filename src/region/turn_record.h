@@ -65,6 +65,12 @@ _Static_assert(REGION_SLOTS == TURN_PROCESSES, "a process's number is its slot")
 #define TURN_WORD_DRAINING	   UINT64_C(4)
 #define TURN_WORD_FRESH		   UINT64_C(8)
 
+/* Of a record's path, with its zero byte. */
+#define TURN_PATH_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
+
+/* Writes FOLDER/NAME. */
+void turn_record_join(char *ret_path, const char *folder, const char *name);
+
 /* A name as the distrusts have it. */
 uint64_t turn_record_hash(const char *name);
 
@@ -87,7 +93,16 @@ uint64_t turn_record_born_ns(struct turn *turn);
 int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
 
 /*
- * Finds new peers, and reads the claims of all of them, or (is_all not set) of those that live, into turn->peers.
+ * Maps a record for looking at it or (is_own) writing it; a child of fork() does not inherit it. Space is taken at
+ * once: with a full file system a later store would be a signal.
+ */
+int turn_record_map(int fd, bool is_own, void **ret_at) MUST_CHECK;
+
+/* Forgets a peer; the last one moves to its place. */
+void turn_record_forget(struct turn *turn, unsigned peer);
+
+/*
+ * Reads the claims of all peers that are known, or (is_all not set) of those that live, into turn->peers.
  * One whose record is broken says nothing, and one whose record is cut short is forgotten.
  */
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
@@ -97,6 +112,9 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
  * read before the word, so what changes the word later changes it, too. True where the record is cut short: nobody can sleep on it.
  */
 bool turn_record_is_as_read(const struct turn *turn, unsigned peer, uint32_t *ret_news);
+
+/* What a peer's sleepers sleep on, as it is now. False where the record is cut short. */
+bool turn_record_read_news(const struct turn *turn, unsigned peer, uint32_t *ret_news);
 
 /* Says in our own record, for those who watch, until when a peer is not believed. */
 void turn_record_say_distrust(struct turn *turn, unsigned peer);

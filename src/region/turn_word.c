@@ -2,7 +2,6 @@
 /* What a slice says of its turn. */
 #include "region/turn_word.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,9 +9,12 @@
 #include "base/fault.h"
 #include "base/lock.h"
 
-#define TOUCH_NS    UINT64_C(100000000)	 /* a sign of life: well within TURN_ALIVE_NS */
-#define FRESH_SPINS 100u		 /* another process of ours confirms: two steps */
-#define TAMPERED_NS UINT64_C(2000000000) /* for so long after a change a slice is humble */
+#define TOUCH_NS       UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
+#define FRESH_SPINS    100u		   /* another process of ours confirms: two steps */
+#define WOKEN	       64		   /* sleepers at a time: as many others are looked at */
+#define WOKEN_OF_CROWD 8
+#define CROWDED_NS     UINT64_C(1000000000) /* after as many were woken at once */
+#define TAMPERED_NS    UINT64_C(2000000000) /* for so long after a change a slice is humble */
 
 /*
  * Says to others what the books say. A process that puts an older word over a newer one so sees that at once. Sequentially
@@ -90,16 +92,28 @@ void turn_word_touch(struct turn *t, uint64_t now_ns)
 		turn_set(&t->own->face.seen_ns, now_ns);
 }
 
+/*
+ * How many sleepers may be woken. Whoever may read the record may sleep there, with as many threads as he has, and each takes some us
+ * to wake, and more of the processors afterwards.
+ */
+static int may_wake(const struct turn *t, uint64_t now_ns)
+{
+	return t->crowded_ns && now_ns < t->crowded_ns + CROWDED_NS ? WOKEN_OF_CROWD : WOKEN;
+}
+
 void turn_word_wake(struct turn *t)
 {
 	_Atomic uint32_t *news = &t->own->face.news;
+	uint64_t now_ns = t->clock_ns();
+	int count = may_wake(t, now_ns);
 
 	/*
 	 * release: after the word. Pairs with the fence in turn_record_is_as_read(), for the slice's own processes with the load in
 	 * take() (turn.c), and with the kernel's read of it before a sleep in turn_wait().
 	 */
 	atomic_fetch_add_explicit(news, 1, memory_order_release);
-	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	if (syscall(SYS_futex, news, FUTEX_WAKE, count, NULL, NULL, 0) >= WOKEN)
+		t->crowded_ns = now_ns;
 }
 
 unsigned turn_word_process_high(const struct turn *t)

@@ -50,7 +50,10 @@ bool turn_word_is_tampered(const struct turn *turn, uint64_t now_ns);
 /* A sign of life for others; mends the record where another program has changed it. */
 void turn_word_touch(struct turn *turn, uint64_t now_ns);
 
-/* Wakes those that wait for this slice in turn_wait(). */
+/*
+ * Wakes those that wait for this slice in turn_wait(), or 64 of them, as they came, and 8 for the next second where there
+ * were as many: the others look for its news themselves.
+ */
 void turn_word_wake(struct turn *turn);
 
 /* Above the numbers of all processes of the slice. */

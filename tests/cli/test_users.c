@@ -254,6 +254,23 @@ static void who_is_quick_cannot_keep_root_from_a_shared_folder(void **state)
 	tool_run("rm -rf %s /dev/shm/.was-*", folder);
 }
 
+/* Where every user has the number of root, as in a container without root, what tells root's folder from hers. */
+static void prepare_marks_the_folder_as_only_root_can(void **state)
+{
+	const struct said *said = tool_run(
+		AS "unset VGPU_TURNS; t=/dev/shm/vgpu-turns; rm -rf $t; \"$VGPU\" prepare; "
+		   "as $A mkdir /tmp/hers; as $A unshare -Ur true || exit 77\n"
+		   "mark() { as $A unshare -Ur python3 -c \"import os\ntry: $1\n"
+		   "except OSError as e: print(e.strerror)\"; }\n"
+		   "mark \"print(os.getxattr('$t', 'security.vgpu'))\"\n"
+		   "mark \"os.setxattr('/tmp/hers', 'security.vgpu', b'turns')\"; rmdir /tmp/hers; "
+		   "rm -rf $t");
+
+	if (said->status == 77)
+		skip();
+	assert_string_equal(said->out, "b'turns'\nOperation not permitted\n");
+}
+
 /* What systemd does at boot, before any user is there. */
 static void tmpfiles_d_makes_the_folders_that_the_model_has(void **state)
 {
@@ -294,6 +311,7 @@ static int run(void)
 			the_machines_folders_are_held_against_the_model, users_clear),
 		cmocka_unit_test_setup(
 			who_is_quick_cannot_keep_root_from_a_shared_folder, users_clear),
+		cmocka_unit_test_setup(prepare_marks_the_folder_as_only_root_can, users_clear),
 		cmocka_unit_test_setup(
 			tmpfiles_d_makes_the_folders_that_the_model_has, users_clear),
 	};

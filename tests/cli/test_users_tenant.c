@@ -55,10 +55,40 @@ static void the_default_region_is_no_other_users(void **state)
 	assert_says(said->err, "the file is another user's");
 }
 
+/* Alice's file at the common path comes and goes while Bob's programs begin, as fast as she can. */
+static void a_default_region_that_comes_and_goes_refuses_nobody(void **state)
+{
+	static const char flip[] =
+		"import os\n"
+		"os.setgid(54321); os.setuid(54321)\n"
+		"open(\"/tmp/hers\", \"w\").close(); os.chmod(\"/tmp/hers\", 0o666)\n"
+		"while True:\n"
+		"    for act in (lambda: os.link(\"/tmp/hers\", \"/tmp/cudevshr.cache\"), "
+		"lambda: os.unlink(\"/tmp/cudevshr.cache\")):\n"
+		"        try: act()\n"
+		"        except OSError: pass\n";
+	const struct said *said = tool_run(AS
+		"tenant() { as $1 env CUDA_DEVICE_MEMORY_LIMIT=2g LD_PRELOAD=\"$LIBRARY\" "
+		"LD_LIBRARY_PATH=\"$DRIVER:$NVML\" \"$TENANT\" --blocks 1 >/dev/null && "
+		"had=$((had + 1)); }\n"
+		"cd /tmp; rm -f cudevshr.cache*; printf '%%s' '%s' >flip.py; "
+		"python3 flip.py & flip=$!; by 'test -e /tmp/hers'; had=0; "
+		"for i in $(seq 30); do tenant $B; find . -maxdepth 1 -user $B -name "
+		"\"cudevshr.cache*\" -delete; done; kill $flip; wait; rm -f cudevshr.cache; "
+		/* Who has books of his own goes on with them. */
+		"as $A touch cudevshr.cache; tenant $B; rm cudevshr.cache; tenant $B; "
+		"echo $had; rm hers; stat -c '%%n %%u' cudevshr.cache*; rm -f cudevshr.cache*",
+		flip);
+
+	assert_string_equal(said->out, "32\ncudevshr.cache.54322 54322\n");
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_default_region_is_no_other_users, users_clear),
+		cmocka_unit_test_setup(
+			a_default_region_that_comes_and_goes_refuses_nobody, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users tenant", tests, users_set_up, NULL);

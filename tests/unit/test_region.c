@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <dirent.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -486,6 +487,38 @@ static void every_outcome_has_a_sentence(void **state)
 	assert_string_equal(region_explain(0), "");
 }
 
+/* Who knows that a region is being made can be there first, and keep its maker from it. */
+static void what_is_being_made_tells_nothing_of_its_name(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	union {
+		struct inotify_event first;
+		char bytes[4096];
+	} buffer;
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), seen = 0;
+	const char *name = strrchr(s->file, '/') + 1;
+	ssize_t length;
+
+	assert_true(inotify_add_watch(watch, s->folder, IN_CREATE) >= 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	region_close(&region);
+	length = read(watch, &buffer, sizeof(buffer));
+	assert_true(length > 0);
+	for (ssize_t at = 0; at < length;) {
+		const struct inotify_event *event =
+			(const struct inotify_event *)(const void *)(buffer.bytes + at);
+
+		if (strcmp(event->name, name) == 0)
+			seen++;
+		else
+			assert_null(strstr(event->name, name));
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	assert_int_equal(seen, 1);
+	close(watch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +538,7 @@ int main(void)
 		SCRATCH_TEST(opening_touches_no_page_that_another_may_take_away),
 		SCRATCH_TEST(the_mapping_is_not_inherited_by_fork),
 		SCRATCH_TEST(a_file_that_was_replaced_is_noticed),
+		SCRATCH_TEST(what_is_being_made_tells_nothing_of_its_name),
 		SCRATCH_TEST(closing_twice_and_closing_nothing_is_fine),
 		cmocka_unit_test(every_outcome_has_a_sentence),
 	};

@@ -10,10 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "region/turn_place.h"
 #include "region/turn_record.h"
 #include "tests/unit/turn_scene.h"
 
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 
 static void a_new_page_waits_until_the_others_have_found_it(void **state)
 {
@@ -258,6 +262,99 @@ static void the_operators_record_is_for_whom_it_is_mounted(void **state)
 	assert_int_equal(chown(path_of(s, "c"), 12345, 12345), 0);
 	assert_int_equal(open_as_nobody(s, "c"), -EEXIST);
 	assert_int_equal(open_as_nobody(s, "d"), -EACCES);
+}
+
+/* Root of a user namespace in which nobody else has a number, as in a container without root. */
+static int become_mapped(void)
+{
+	int fd;
+
+	if (setgid(54321) < 0 || setuid(54321) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
+		unshare(CLONE_NEWUSER) < 0)
+		return -1;
+	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "0 54321 1", 9) == 9 && geteuid() == 0 ? 0 : -1;
+}
+
+/* As open_as_nobody(), in such a namespace, with a path that is a mount of its own (or NULL). */
+static int open_as_mapped(struct scratch *s, const char *slice, const char *mounted)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (mounted && (unshare(CLONE_NEWNS) < 0 ||
+				       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+				       mount(mounted, mounted, NULL, MS_BIND, NULL) < 0))
+			_exit(199);
+		_exit(become_mapped() < 0 ? 199 : -open_as(s, UUID, slice));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return -WEXITSTATUS(status);
+}
+
+/* The folder and the device's in it; false where the machine has no such namespaces. */
+static bool begin_mapped(struct scratch *s, char ret_device[400])
+{
+	if (geteuid() != 0)
+		return false;
+	open_one(&a, s, "a", 0);
+	snprintf(ret_device, 400, "%s/%s", folder_of(s), UUID);
+	assert_int_equal(chmod(s->folder, 0755), 0);
+	return open_as_mapped(s, "none", ret_device) != -199;
+}
+
+static void mark(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	turn_place_mark(fd);
+	close(fd);
+}
+
+/* Whoever the namespace does not know has the number that root has there. */
+static void a_folder_that_a_user_can_have_made_is_not_roots_in_a_container(void **state)
+{
+	struct scratch *s = *state;
+	char device[400];
+
+	if (!begin_mapped(s, device))
+		skip();
+	assert_int_equal(open_as_mapped(s, "c", NULL), -EPERM);
+	mark(folder_of(s));
+	assert_int_equal(open_as_mapped(s, "c", NULL), -EPERM);
+	mark(device);
+	assert_int_equal(open_as_mapped(s, "c", NULL), 0);
+	/* Another user's, in root's. */
+	assert_int_equal(rename(device, path_of(s, "../other")), 0);
+	assert_int_equal(mkdir(device, 0755), 0);
+	assert_int_equal(chown(device, 12345, 12345), 0);
+	assert_int_equal(chmod(device, 01777), 0);
+	assert_int_equal(open_as_mapped(s, "d", NULL), -EPERM);
+	/* What the container's maker has mounted there counts. */
+	assert_int_equal(open_as_mapped(s, "d", device), 0);
+	/* As do root's folders in one that is closed. */
+	assert_int_equal(chmod(folder_of(s), 0755), 0);
+	assert_int_equal(open_as_mapped(s, "e", NULL), 0);
+}
+
+static void a_record_that_is_not_mounted_is_not_the_operators_in_a_container(void **state)
+{
+	struct scratch *s = *state;
+	char device[400], record[400];
+
+	if (!begin_mapped(s, device))
+		skip();
+	mark(folder_of(s));
+	mark(device);
+	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0600));
+	assert_int_equal(chmod(path_of(s, "c"), 0666), 0);
+	assert_int_equal(chown(path_of(s, "c"), 12345, 12345), 0);
+	assert_int_equal(chmod(device, 0755), 0);
+	assert_int_equal(open_as_mapped(s, "c", NULL), -EEXIST);
+	snprintf(record, sizeof(record), "%s", path_of(s, "c"));
+	assert_int_equal(open_as_mapped(s, "c", record), 0);
 }
 
 /* Of this user's, and long ago: by the file's time, and by what it says. */
@@ -560,6 +657,8 @@ int main(void)
 		TURN_TEST(a_link_to_a_folder_is_not_followed),
 		TURN_TEST(what_belongs_to_another_user_does_not_count),
 		TURN_TEST(the_operators_record_is_for_whom_it_is_mounted),
+		TURN_TEST(a_folder_that_a_user_can_have_made_is_not_roots_in_a_container),
+		TURN_TEST(a_record_that_is_not_mounted_is_not_the_operators_in_a_container),
 		TURN_TEST(the_long_dead_are_removed),
 		TURN_TEST(reading_by_path_does_as_well),
 		TURN_TEST(a_page_that_was_removed_is_made_again),

@@ -48,7 +48,9 @@ static struct {
 	uint16_t mps_permille;
 	char slice_name[SHARE_NAME_BYTES];
 	char share_turns[SHARE_PATH_BYTES], share_region[SHARE_PATH_BYTES];
-	const char *turns_path, *region_path;
+	const char *turns_path;
+	const char *_Atomic region_path;
+	char own_region[REGION_DEFAULT_BYTES];
 	bool is_default_region;
 } quota;
 
@@ -128,13 +130,16 @@ static void find_names(void)
 	quota.turns_path = turns;
 	if (turns == system->turns || turns == own->turns)
 		quota.turns_path = strcpy(quota.share_turns, turns);
-	quota.region_path = quota.share_region;
+	region_own_path(quota.own_region);
 	if (region[0])
 		strcpy(quota.share_region, region);
-	else if (quota.options.region_path)
-		quota.region_path = quota.options.region_path;
-	else
+	else if (!quota.options.region_path)
 		region_default_path(quota.share_region);
+	/* relaxed: told to others with is_started */
+	atomic_store_explicit(&quota.region_path,
+		!region[0] && quota.options.region_path ? quota.options.region_path
+							: quota.share_region,
+		memory_order_relaxed);
 	quota.is_default_region = !region[0] && !quota.options.region_path;
 }
 
@@ -351,7 +356,14 @@ bool quota_has_default_region(void)
 
 const char *quota_region_path(void)
 {
-	return quota.region_path;
+	/* acquire: pairs with the release in quota_take_own_region(); what it says does not change any more */
+	return atomic_load_explicit(&quota.region_path, memory_order_acquire);
+}
+
+void quota_take_own_region(void)
+{
+	/* release: as above */
+	atomic_store_explicit(&quota.region_path, quota.own_region, memory_order_release);
 }
 
 const char *quota_system_share(void)

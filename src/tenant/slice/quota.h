@@ -47,8 +47,11 @@ bool quota_may_change(void);
 /* What the environment said; after quota_start(). */
 const struct options *quota_options(void);
 
-/* The slice's region file. Like the other names below it is what it was at quota_start(). */
+/* The slice's region file. Like the other names below it is what it was at quota_start(), but for quota_take_own_region(). */
 const char *quota_region_path(void);
+
+/* Where nothing names it: it is region_own_path() from now on, as another user has made a file where it was to be. */
+void quota_take_own_region(void);
 
 /* Whether neither a share nor an option names it. */
 bool quota_has_default_region(void);

@@ -101,14 +101,26 @@ static const char *explain_claim(int r)
 	}
 }
 
+/* Another user may make a file at the common path at any moment, and remove it: it is looked at when it is used. */
+static int open_default(void)
+{
+	int r = region_open_default(quota_region_path(), &state.region);
+
+	if (r != REGION_E_STRANGERS)
+		return r;
+	quota_take_own_region();
+	return region_open_default(quota_region_path(), &state.region);
+}
+
 static enum state_mode open_region(void)
 {
-	const char *path = quota_region_path(), *why = "", *right;
+	const char *path, *why = "", *right;
 	int r;
 
 	state.region = REGION_NULL;
-	r = quota_has_default_region() ? region_open_default(path, &state.region)
-				       : region_open(path, &state.region);
+	r = quota_has_default_region() ? open_default()
+				       : region_open(quota_region_path(), &state.region);
+	path = quota_region_path();
 
 	FAULT("begin: region open");
 	if (r) {

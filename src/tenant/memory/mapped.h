@@ -15,6 +15,8 @@
 #include "tenant/memory/charge.h"
 #include "tenant/memory/holding.h"
 
+struct shared_name;
+
 /* Keeps the charge for a new handle. Without memory of our own the handle is released again. */
 CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge);
 
@@ -63,7 +65,8 @@ struct mapped_export {
 CUresult mapped_export_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_export *ret_export) MUST_CHECK;
 /* False: it cannot be kept track of where it goes, and the descriptor must be closed. */
-bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
+bool mapped_export_end(
+	const struct mapped_export *export, bool is_made, int fd, const struct shared_name *name);
 
 /*
  * What an import of the shared allocation gives where this process has a handle or mapping of it: one more reference to that

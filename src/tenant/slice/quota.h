@@ -85,6 +85,9 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_
 /* Whether descriptors of device memory may be given out, which nobody can follow everywhere. */
 bool quota_may_export(void);
 
+/* Whether handles that no process of the slice gave out may be opened: each share that there is says so, or there is no quota of memory. */
+bool quota_may_import(void);
+
 /* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);
 const char *quota_slice_name(void);

@@ -45,6 +45,10 @@ const char help_run[] =
 	"is\n"
 	"  --exports WHICH  whether descriptors of device memory are given out, by which another\n"
 	"                   process could keep it beyond the quota: all (the default) or none\n"
+	"  --imports WHICH  whose handles of plain device memory (cudaIpcOpenMemHandle) are "
+	"opened:\n"
+	"                   own (the default) are those of the slice's processes; any costs what\n"
+	"                   SECURITY.md says, as a handle that was changed is believed\n"
 	"  --name NAME      the slice's name; made from the program's where it is not given\n"
 	"  --sim            on the simulated node instead of this machine's driver\n"
 	"  --board NAME     the simulated node's board, for the first program on it\n"
@@ -60,7 +64,7 @@ struct request {
 	unsigned device_count;
 	struct compute_limits limits; /* on each device */
 	const char *name, *board;
-	bool is_sim, is_mps, has_no_exports;
+	bool is_sim, is_mps, has_no_exports, imports_any;
 	char **program;
 };
 
@@ -102,6 +106,14 @@ static int set_exports(const char *text, struct request *r, struct err *err)
 	return 0;
 }
 
+static int set_imports(const char *text, struct request *r, struct err *err)
+{
+	r->imports_any = strcmp(text, "any") == 0;
+	if (!r->imports_any && strcmp(text, "own") != 0)
+		return command_refuse(err, "--imports '%s': own and any are right", text);
+	return 0;
+}
+
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
 	if (compute_limits_is_option(option))
@@ -124,6 +136,8 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 		return 0;
 	case 'x':
 		return set_exports(optarg, r, err);
+	case 'i':
+		return set_imports(optarg, r, err);
 	default:
 		return command_refuse_option(err, option, argv);
 	}
@@ -136,6 +150,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"device", required_argument, NULL, 'd'},
 		{"mps", no_argument, NULL, 'M'},
 		{"exports", required_argument, NULL, 'x'},
+		{"imports", required_argument, NULL, 'i'},
 		{"name", required_argument, NULL, 'n'},
 		COMPUTE_LIMITS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
@@ -325,6 +340,7 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 
 	plan->grant.priority = SHARE_DEFAULT_PRIORITY;
 	plan->grant.has_no_exports = request->has_no_exports;
+	plan->grant.imports_any = request->imports_any;
 	if (r == 0 && request->is_sim)
 		r = place_find_sim(&plan->sim, err);
 	if (r == 0 && request->is_mps)

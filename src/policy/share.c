@@ -158,7 +158,7 @@ static const char *read_path(char *to, const char *word, const char *again)
 
 #define ANY_LINE                                                                           \
 	"the line is none of: slice NAME, region PATH, turns PATH, mps PATH, priority N, " \
-	"burst N, suspended, exports none, device UUID memory SIZE, end"
+	"burst N, suspended, exports none, imports any, device UUID memory SIZE, end"
 
 /* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
 static const char *read_line(struct share *s, const struct words *w)
@@ -193,6 +193,12 @@ static const char *read_line(struct share *s, const struct words *w)
 		if (s->has_no_exports || strcmp(w->word[1], "none") != 0)
 			return "of exports a share says once: exports none";
 		s->has_no_exports = true;
+		return NULL;
+	}
+	if (strcmp(w->word[0], "imports") == 0) {
+		if (s->imports_any || strcmp(w->word[1], "any") != 0)
+			return "of imports a share says once: imports any";
+		s->imports_any = true;
 		return NULL;
 	}
 	if (strcmp(w->word[0], "priority") == 0) {
@@ -373,6 +379,8 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 		put(&o, "suspended\n");
 	if (share->has_no_exports)
 		put(&o, "exports none\n");
+	if (share->imports_any)
+		put(&o, "imports any\n");
 	for (unsigned i = 0; i < share->device_count; i++) {
 		put(&o, "device ");
 		put(&o, share->devices[i].uuid);

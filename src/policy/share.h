@@ -10,6 +10,7 @@
  *	burst 10                             (optional: ms of compute time that may be saved up, 1 to 1000)
  *	suspended                            (optional: nothing new may reach the device)
  *	exports none                         (optional: no descriptor of device memory is given out)
+ *	imports any                          (optional: handles of plain memory that no process of the slice gave out are opened, too)
  *	mps /run/vgpu/mps/pipe               (optional: clients of this daemon's, side by side)
  *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g cores 30 cap 50 weight 200
  *	device * memory 2g                   (any device that has no line of its own)
@@ -71,6 +72,7 @@ struct share {
 	uint16_t burst_ms; /* 0 where not given: SHARE_DEFAULT_BURST_MS */
 	bool is_suspended;
 	bool has_no_exports;
+	bool imports_any;
 	struct share_device devices[SHARE_DEVICES];
 	unsigned device_count;
 };

@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 10
+#define REGION_VERSION 11
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -172,18 +172,21 @@ struct region_slot {
  * Memory that several processes of the slice may hold, and that is charged to none of them (shared.h).
  * Whoever holds the lock REGION_LOCK_SHARED changes it; only holders are also cleared without.
  */
-#define REGION_SHARED 1024
+#define REGION_SHARED	    1024
+#define REGION_HANDLE_BYTES 64 /* of CUipcMemHandle and CUmemFabricHandle */
 
 struct region_shared {
 	/* units << 32 | SHARED_IS_USED | device << 16 | the slot that made it; 0: free */
 	_Atomic uint64_t word;
-	_Atomic uint64_t key;	      /* by which others find it; 0: nobody can any more */
+	_Atomic uint64_t
+		key; /* by which others find it, with the handle's bytes; 0: nobody can any more */
 	_Atomic uint64_t mark;	      /* of the descriptors that keep it, too (base/mark.h); or 0 */
 	_Atomic uint64_t file_device; /* of the inode behind these descriptors */
 	_Atomic uint64_t file_inode;
 	_Atomic uint64_t boot; /* when that was: descriptors do not outlive the kernel */
 	uint64_t unused[2];
 	_Atomic uint64_t holders[REGION_SLOTS / 64]; /* a bit a slot */
+	uint8_t handle[REGION_HANDLE_BYTES]; /* under the lock; zeros where it has a mark alone */
 };
 
 /*
@@ -286,12 +289,12 @@ PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 2112);
 PIN(struct region_own, shared_path, 2112 + 2112 * REGION_SLOTS);
-PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
+PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 256 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
 PIN(struct region_compute, long_cells, 128 + 8 * REGION_BUSY_WORDS);
 PIN(struct region_compute, turn, 128 + 8 * (REGION_BUSY_WORDS + REGION_BUSY_LONG_WORDS));
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
-_Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");
+_Static_assert(sizeof(struct region_shared) == 256, "struct region_shared");
 _Static_assert(sizeof(struct region_device) == 128,
 	"two cache lines each; the ledger's word is in the first");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");

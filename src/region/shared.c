@@ -2,7 +2,7 @@
 /*
  * Shared allocations.
  *
- * Deaths: a shared allocation is entered with its holder's bit before units are in it, and found by its key only
+ * Deaths: a shared allocation is entered with its holder's bit before units are in it, and found by its name only
  * when it is complete. A death in between leaves units on their way, which ledger_settle()
  * settles, and a bit, which the reaper of its slot clears; a shared allocation with units and without holders is
  * what shared_sweep() looks for.
@@ -227,17 +227,33 @@ static struct region_shared *find_free(const struct region *region, unsigned *re
 	return NULL;
 }
 
-/* Under the lock: the one with this key or mark, or NULL. */
-static struct region_shared *find_key(
-	const struct region *region, uint64_t key, unsigned *ret_shared)
+/* Marks are no handles' keys (base/mark.h), so what has the mark has the name. */
+static bool has_name(const struct region_shared *j, const struct shared_name *name)
+{
+	return atomic_load(&j->mark) == name->key ||
+	       (atomic_load(&j->key) == name->key &&
+		       memcmp(j->handle, name->handle, sizeof(name->handle)) == 0);
+}
+
+/* Under the lock. */
+static void set_name(struct region_shared *j, const struct shared_name *name)
+{
+	atomic_store(&j->key, 0);
+	memcpy(j->handle, name->handle, sizeof(j->handle));
+	FAULT("shared: without a key");
+	atomic_store(&j->key, name->key);
+}
+
+/* Under the lock: the one with this name or mark, or NULL. */
+static struct region_shared *find_name(
+	const struct region *region, const struct shared_name *name, unsigned *ret_shared)
 {
 	unsigned high = atomic_load(&region->file->own.shared_high);
 
 	for (unsigned i = 0; i < high && i < REGION_SHARED; i++) {
 		struct region_shared *j = shared_at(region, i);
 
-		if (atomic_load(&j->word) &&
-			(atomic_load(&j->key) == key || atomic_load(&j->mark) == key)) {
+		if (atomic_load(&j->word) && has_name(j, name)) {
 			*ret_shared = i;
 			return j;
 		}
@@ -248,7 +264,7 @@ static struct region_shared *find_key(
 /* Under the lock. */
 static int make(const struct region *region, const struct shared_memory *m, unsigned *ret_shared)
 {
-	struct region_shared *j, *old = find_key(region, m->key, ret_shared);
+	struct region_shared *j, *old = find_name(region, &m->name, ret_shared);
 	int r;
 
 	j = find_free(region, ret_shared);
@@ -270,8 +286,7 @@ static int make(const struct region *region, const struct shared_memory *m, unsi
 	FAULT("shared: entered");
 	ledger_move_to_shared(region->file, m->slot, m->device, m->units, j,
 		ledger_shared_word(m->slot, m->device, m->units));
-	FAULT("shared: without a key");
-	atomic_store(&j->key, m->key);
+	set_name(j, &m->name);
 	return 0;
 }
 
@@ -316,7 +331,7 @@ int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark,
 	return r;
 }
 
-int shared_set_key(const struct region *region, unsigned shared, uint64_t key)
+int shared_set_name(const struct region *region, unsigned shared, const struct shared_name *name)
 {
 	struct region_shared *old;
 	unsigned i;
@@ -324,15 +339,30 @@ int shared_set_key(const struct region *region, unsigned shared, uint64_t key)
 
 	if (r < 0)
 		return r;
-	old = find_key(region, key, &i);
-	if (old)
-		atomic_store(&old->key, 0);
-	atomic_store(&shared_at(region, shared)->key, key);
+	old = find_name(region, name, &i);
+	if (!old || i != shared) {
+		if (old)
+			atomic_store(&old->key, 0);
+		set_name(shared_at(region, shared), name);
+	}
 	unlock_all(fd);
 	return 0;
 }
 
-int shared_hold(const struct region *region, unsigned slot, uint64_t key, unsigned *ret_shared)
+int shared_is_named(const struct region *region, unsigned shared, const struct shared_name *name,
+	bool *ret_is_named)
+{
+	int fd, r = lock_all(region, &fd);
+
+	if (r < 0)
+		return r;
+	*ret_is_named = has_name(shared_at(region, shared), name);
+	unlock_all(fd);
+	return 0;
+}
+
+int shared_hold(const struct region *region, unsigned slot, const struct shared_name *name,
+	unsigned *ret_shared)
 {
 	struct region_shared *j;
 	int fd, r;
@@ -343,7 +373,7 @@ int shared_hold(const struct region *region, unsigned slot, uint64_t key, unsign
 	r = lock_all(region, &fd);
 	if (r < 0)
 		return r;
-	j = find_key(region, key, ret_shared);
+	j = find_name(region, name, ret_shared);
 	if (j)
 		set_bit(j, slot);
 	unlock_all(fd);

@@ -22,15 +22,24 @@
 enum {
 	_SHARED_E_SUCCESS = 0,
 	SHARED_E_FULL,	 /* no place is left */
-	SHARED_E_ABSENT, /* no shared allocation has this key */
+	SHARED_E_ABSENT, /* no shared allocation has this name */
+};
+
+/*
+ * What a shared allocation is found by: its mark, or the handle that the driver gave out for it, all of its bytes, as nothing tells which of
+ * them the driver looks at. The key of a handle only says where to look closer.
+ */
+struct shared_name {
+	uint64_t key;			     /* the mark, or of the bytes; 0: nothing */
+	uint8_t handle[REGION_HANDLE_BYTES]; /* zeros for a mark */
 };
 
 /* What is to become a shared allocation; fd is a marked descriptor of it, or -1 where none can keep the memory. */
 struct shared_memory {
 	unsigned slot, device;
-	uint64_t units; /* that the slot holds now */
-	uint64_t key;	/* not 0 */
-	uint64_t mark;	/* 0 where fd is -1 */
+	uint64_t units;		 /* that the slot holds now */
+	struct shared_name name; /* its key is not 0 */
+	uint64_t mark;		 /* 0 where fd is -1 */
 	int fd;
 };
 
@@ -48,12 +57,17 @@ void shared_shrink(const struct region *region, unsigned slot, unsigned shared, 
 /* Descriptors keep the shared allocation from now on, too. */
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int fd) MUST_CHECK;
 
-/* A handle with this key opens the shared allocation from now on, and no other shared allocation. */
-int shared_set_key(const struct region *region, unsigned shared, uint64_t key) MUST_CHECK;
+/* A handle with this name opens the shared allocation from now on, and no other shared allocation. */
+int shared_set_name(
+	const struct region *region, unsigned shared, const struct shared_name *name) MUST_CHECK;
 
-/* Makes the slot a holder of the shared allocation with this key or mark. SHARED_E_ABSENT, or -errno. */
-int shared_hold(
-	const struct region *region, unsigned slot, uint64_t key, unsigned *ret_shared) MUST_CHECK;
+/* Whether a handle with this name opens the shared allocation; or -errno. */
+int shared_is_named(const struct region *region, unsigned shared, const struct shared_name *name,
+	bool *ret_is_named) MUST_CHECK;
+
+/* Makes the slot a holder of the shared allocation with this name or mark. SHARED_E_ABSENT, or -errno. */
+int shared_hold(const struct region *region, unsigned slot, const struct shared_name *name,
+	unsigned *ret_shared) MUST_CHECK;
 
 /* The slot holds the shared allocation no more; the last one gives its charge back. */
 void shared_let_go(const struct region *region, unsigned slot, unsigned shared);
@@ -66,7 +80,7 @@ bool shared_is_held_alone(const struct region_shared *shared, unsigned slot);
 /* Whether the slot holds any shared allocation. */
 bool shared_has_holder(const struct region_file *file, unsigned slot);
 
-/* Whoever made the memory has let it go, so its key opens nothing any more. */
+/* Whoever made the memory has let it go, so its handle opens nothing any more. */
 void shared_retire(const struct region *region, unsigned shared);
 
 /* Gives back what nobody holds any more, in the name of the slot. Returns how many shared allocations that ended. */

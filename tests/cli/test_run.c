@@ -58,6 +58,7 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"run --memory 1g --priority 10 true", "0 to 9"},
 		{"run --memory 1g --priority x true", "0 to 9"},
 		{"run --memory 1g --exports some true", "none and all are right"},
+		{"run --memory 1g --imports none true", "own and any are right"},
 		{"run --memory 1g --colour true", "no option --colour"},
 		{"run -x", "no option -x"},
 		{"list --json=2", "option --json=2 takes no value"},
@@ -188,6 +189,18 @@ static void the_share_file_says_that_nothing_is_exported(void **state)
 	assert_false(share.has_no_exports);
 	share_of("--memory 1g --exports none", &share);
 	assert_true(share.has_no_exports);
+}
+
+static void the_share_file_says_that_others_handles_are_opened(void **state)
+{
+	struct share share;
+
+	share_of("--memory 1g", &share);
+	assert_false(share.imports_any);
+	share_of("--memory 1g --imports own", &share);
+	assert_false(share.imports_any);
+	share_of("--memory 1g --imports any", &share);
+	assert_true(share.imports_any);
 }
 
 static void must_have_no_quota(const char *options)
@@ -453,6 +466,7 @@ int main(void)
 		cmocka_unit_test(without_a_device_the_way_to_a_simulated_one_is_said),
 		cmocka_unit_test(the_share_file_says_what_compute_was_granted),
 		cmocka_unit_test(the_share_file_says_that_nothing_is_exported),
+		cmocka_unit_test(the_share_file_says_that_others_handles_are_opened),
 		cmocka_unit_test(where_compute_alone_is_granted_memory_has_no_quota),
 		cmocka_unit_test(memory_has_no_quota_where_that_is_said),
 		cmocka_unit_test(a_quota_of_memory_can_be_set_where_there_was_none),

@@ -15,9 +15,9 @@ FAR = 1 << 50
 class Case:
     """A slice and its client, and what was seen."""
 
-    def __init__(self, node, report, rows, quota=2 * GIB, door="linked"):
+    def __init__(self, node, report, rows, quota=2 * GIB, door="linked", terms=""):
         self.node, self.report, self.rows = node, report, rows
-        self.slice = node.slice(quota)
+        self.slice = node.slice(quota, terms)
         self.client = node.client(self.slice, door)
 
     def held(self):
@@ -46,10 +46,12 @@ def test_green(node, report, rows):
 
 
 def test_opened(node, report, rows):
-    maker, user = Case(node, report, rows), Case(node, report, rows, quota=1 * GIB)
+    maker, user = Case(node, report, rows), Case(node, report, rows, quota=1 * GIB, terms="imports any")
     trouble = maker.client.all("primary 0", "alloc a 256m") or user.client.all("primary 0")
     _, alone = user.held()
     _, said = maker.client.ask("ipcget a")
+    _, again = maker.client.ask("ipcget a")
+    report.check("memory has one handle, however often it is asked for", said == again, "%s, %s" % (said, again))
     start = time.monotonic()
     trouble = trouble or user.client.all("ipcopens a %s %d" % (said.get("handle"), OPENED))
     took_s = time.monotonic() - start

@@ -88,13 +88,13 @@ class Client:
 
 
 class Slice:
-    def __init__(self, node, name, memory):
+    def __init__(self, node, name, memory, terms=""):
         self.name, self.memory = name, memory
         self.share = os.path.join(node.folder, name + ".share")
         self.region = os.path.join(node.folder, name + ".region")
         with open(self.share, "w", encoding="ascii") as file:
-            file.write("vgpu-share 1\nslice %s\nregion %s\ndevice * memory %d\nend\n"
-                       % (name, self.region, memory))
+            file.write("vgpu-share 1\nslice %s\nregion %s\n%s\ndevice * memory %d\nend\n"
+                       % (name, self.region, terms, memory))
 
 
 class Node:
@@ -131,9 +131,9 @@ class Node:
         env.update(extra or {})
         return env
 
-    def slice(self, memory):
+    def slice(self, memory, terms=""):
         self.slices += 1
-        return Slice(self, "s%d" % self.slices, memory)
+        return Slice(self, "s%d" % self.slices, memory, terms)
 
     def client(self, slice_, *args, **kwargs):
         return Client(self, slice_, *args, **kwargs)

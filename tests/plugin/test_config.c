@@ -93,6 +93,7 @@ static void without_anything_the_defaults_are_in_force(void **state)
 	assert_true(c->fails_on_init_error);
 	assert_true(c->honours_disable_control);
 	assert_true(c->allows_exports);
+	assert_false(c->allows_imports);
 	assert_false(c->has_numa_topology);
 	config_free(c);
 	config_free(NULL);
@@ -131,6 +132,7 @@ static void each_key_is_read(void **state)
 					  "cantaloupe:\n"
 					  "  honourDisableControl: false\n"
 					  "  allowExports: false\n"
+					  "  allowImports: true\n"
 					  "  turnsFolder: /run/turns\n");
 
 	assert_string_equal(c->resource_count, "example.com/vgpu");
@@ -156,6 +158,7 @@ static void each_key_is_read(void **state)
 	assert_string_equal(c->profiles[0].profiles[1], "2g.12gb");
 	assert_false(c->honours_disable_control);
 	assert_false(c->allows_exports);
+	assert_true(c->allows_imports);
 	assert_string_equal(c->turns_folder, "/run/turns");
 	config_free(c);
 }

@@ -47,6 +47,8 @@ static void the_share_is_what_was_assigned(void **state)
 		TURNS MEMORY0 "\n");
 	shares(SCENE(.assigned = ONE, .config = "cantaloupe:\n  allowExports: false\n"),
 		TURNS "exports none\n" MEMORY0 " cores 30 cap 100\n");
+	shares(SCENE(.assigned = ONE, .config = "cantaloupe:\n  allowImports: true\n"),
+		TURNS "imports any\n" MEMORY0 " cores 30 cap 100\n");
 	shares(SCENE(.assigned = ONE, .has_priority = true, .priority = 0),
 		"turns /run/vgpu-turns\npriority 0\n" MEMORY0 " cores 30 cap 100\n");
 	shares(SCENE(.assigned = ONE, .has_priority = true, .priority = 99),

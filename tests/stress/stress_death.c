@@ -32,15 +32,15 @@ static int share(const struct region *region, unsigned slot, unsigned round, uns
 	struct shared_memory memory = {.slot = slot,
 		.device = device,
 		.units = 2 + device,
-		.key = (uint64_t)getpid() << 16 | round << 4 | device | 1u << 15,
+		.name.key = (uint64_t)getpid() << 16 | round << 4 | device | 1u << 15,
 		.fd = -1};
 	unsigned shared, again;
 
 	/* The survivor's, which stays the survivor's, whoever holds it and dies. */
-	if (shared_hold(region, slot, 77, &again) != 0)
+	if (shared_hold(region, slot, &(struct shared_name){.key = 77}, &again) != 0)
 		return 5;
 	if (shared_make(region, &memory, &shared) != 0 ||
-		shared_hold(region, slot, memory.key, &again) != 0 || again != shared)
+		shared_hold(region, slot, &memory.name, &again) != 0 || again != shared)
 		return 5;
 	shared_grow(region, slot, shared, 3);
 	shared_shrink(region, slot, shared, 3);
@@ -84,10 +84,10 @@ static void hold_one(struct region *region, unsigned survivor)
 	unsigned shared;
 
 	assert_int_equal(ledger_charge(region->file, survivor, 0, 40, LIMIT), 0);
-	assert_int_equal(
-		shared_make(region,
-			&(struct shared_memory){.slot = survivor, .units = 40, .key = 77, .fd = -1},
-			&shared),
+	assert_int_equal(shared_make(region,
+				 &(struct shared_memory){
+					 .slot = survivor, .units = 40, .name.key = 77, .fd = -1},
+				 &shared),
 		0);
 }
 

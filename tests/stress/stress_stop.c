@@ -28,7 +28,7 @@ struct plan {
 static int share(const struct region *region, unsigned slot)
 {
 	struct shared_memory memory = {
-		.slot = slot, .units = 20, .key = (uint64_t)getpid(), .fd = -1};
+		.slot = slot, .units = 20, .name.key = (uint64_t)getpid(), .fd = -1};
 	unsigned shared;
 
 	if (shared_make(region, &memory, &shared) != 0)

@@ -42,8 +42,8 @@ void slice_change(struct slice *slice, const char *first, const char *second)
 	char text[1024];
 	size_t used;
 
-	used = (size_t)snprintf(text, sizeof(text), "vgpu-share 1\nslice %s\nregion %s\n",
-		slice->name, slice->region);
+	used = (size_t)snprintf(text, sizeof(text), "vgpu-share 1\nslice %s\nregion %s\n%s\n",
+		slice->name, slice->region, slice->terms ? slice->terms : "");
 	for (int d = 0; d < NODE_DEVICES; d++) {
 		uint64_t bytes = bytes_of(quotas[d]);
 

@@ -48,6 +48,7 @@ struct slice {
 	char name[32]; /* also the tag of its processes */
 	char share[256], region[256];
 	uint64_t quota[NODE_DEVICES]; /* the largest ever in force; UINT64_MAX: none */
+	const char *terms;	      /* another line of the share file, or NULL */
 	uint64_t slack_bytes;	      /* what its processes may hold beyond, like streams */
 };
 

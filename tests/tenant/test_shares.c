@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that processes share: charged once in a slice, for as long as anybody keeps it. */
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/tenant/sharing.h"
+
+#define NOT_PERMITTED 800
 
 /* Two processes, of one slice or of two; the first one's block of 64 MiB is open in the second. */
 static void open_block(struct tenant *maker, struct tenant *user)
@@ -11,6 +15,16 @@ static void open_block(struct tenant *maker, struct tenant *user)
 	expect(maker, OK, "alloc a 64m");
 	expect(maker, OK, "ipcget a");
 	expect(user, OK, "ipcopen a %s", bytes_of(maker, "handle"));
+}
+
+/* A slice whose processes open handles of others. */
+static struct slice *open_slice(struct node *node, const char *name, const char *quota)
+{
+	struct slice *slice = slice_new(node, name, quota, NULL);
+
+	slice->terms = "imports any";
+	slice_change(slice, quota, NULL);
+	return slice;
 }
 
 static void an_opened_block_is_charged_once(void **state)
@@ -71,8 +85,7 @@ static void opening_twice_wants_closing_twice(void **state)
 /* More often than a count of 16 bits could say. */
 static void opening_often_wants_closing_as_often(void **state)
 {
-	struct slice *a = slice_new(*state, "a", "1g", NULL),
-		     *b = slice_new(*state, "b", "1g", NULL);
+	struct slice *a = slice_new(*state, "a", "1g", NULL), *b = open_slice(*state, "b", "1g");
 	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
 
 	expect(maker, OK, "alloc a 64m");
@@ -137,8 +150,7 @@ static void the_death_of_the_maker_or_of_the_user_is_settled(void **state)
 
 static void another_slice_pays_for_what_it_opens(void **state)
 {
-	struct slice *a = slice_new(*state, "a", "1g", NULL),
-		     *b = slice_new(*state, "b", "1g", NULL);
+	struct slice *a = slice_new(*state, "a", "1g", NULL), *b = open_slice(*state, "b", "1g");
 	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
 
 	open_block(maker, user);
@@ -164,8 +176,7 @@ static void another_slice_pays_for_what_it_opens(void **state)
 
 static void another_slice_cannot_open_more_than_its_quota(void **state)
 {
-	struct slice *a = slice_new(*state, "a", "2g", NULL),
-		     *b = slice_new(*state, "b", "1g", NULL);
+	struct slice *a = slice_new(*state, "a", "2g", NULL), *b = open_slice(*state, "b", "1g");
 	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
 
 	expect(maker, OK, "alloc a 700m");
@@ -182,6 +193,162 @@ static void another_slice_cannot_open_more_than_its_quota(void **state)
 	expect(user, 0, "closefd f");
 	expect(maker, OUT_OF_MEMORY, "alloc x 2g");
 	expect_beside(a, 1, 0);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+static void expect_said(struct node *node, const char *what)
+{
+	char text[4096];
+
+	node->is_loud = true;
+	node_read_errors(node, text, sizeof(text));
+	assert_non_null(strstr(text, what));
+}
+
+static void a_handle_that_the_slice_did_not_give_out_is_not_opened(void **state)
+{
+	struct node *node = *state;
+	struct slice *a = slice_new(node, "a", "1g", NULL), *b = slice_new(node, "b", "1g", NULL);
+	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
+	char handle[2 * 64 + 1];
+
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	snprintf(handle, sizeof(handle), "%s", bytes_of(maker, "handle"));
+	expect(user, NOT_PERMITTED, "ipcopen a %s", handle);
+	expect_said(node, "imports any");
+	expect_beside(b, 1, 0);
+	/* The line holds from then on, as a refusal reads it anew. */
+	b->terms = "imports any";
+	slice_change(b, "1g", NULL);
+	expect(user, OK, "ipcopen a %s", handle);
+	expect_books(b, 1, 64 * MIB);
+	b->terms = NULL;
+	slice_change(b, "1g", NULL);
+	expect(user, OUT_OF_MEMORY, "alloc x 2g");
+	expect(user, NOT_PERMITTED, "ipcopen b %s", handle);
+	expect(user, OK, "ipcclose a");
+	expect_beside(b, 1, 0);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+/* The driver looks at no more than the first 40 bytes, and believes the size in them. */
+static void a_handle_with_other_bytes_is_another_ones(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *maker = tenant_new(slice), *user = tenant_new(slice);
+	char handle[2 * 64 + 1];
+
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	snprintf(handle, sizeof(handle), "%s", bytes_of(maker, "handle"));
+	for (unsigned i = 0; i < 2 * 64; i += 2) {
+		char right = handle[i];
+
+		handle[i] = right == '7' ? '6' : '7';
+		expect(user, NOT_PERMITTED, "ipcopen a %s", handle);
+		handle[i] = right;
+	}
+	expect(user, OK, "ipcopen a %s", handle);
+	expect_said(*state, "imports any");
+	expect_beside(slice, 2, 64 * MIB);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+/* Nor one of memory that is freed, though other memory lies there now. */
+static void a_handle_of_freed_memory_is_not_opened(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *maker = tenant_new(slice), *user = tenant_new(slice);
+	char handle[2 * 64 + 1];
+
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	snprintf(handle, sizeof(handle), "%s", bytes_of(maker, "handle"));
+	expect(maker, OK, "free a");
+	expect(maker, OK, "alloc a 256m");
+	expect(user, NOT_PERMITTED, "ipcopen a %s", handle);
+	expect(maker, OK, "ipcget a");
+	expect(user, OK, "ipcopen a %s", bytes_of(maker, "handle"));
+	expect(user, NOT_PERMITTED, "ipcopen b %s", handle);
+	expect_said(*state, "imports any");
+	expect_beside(slice, 2, 256 * MIB);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+static void where_no_memory_is_limited_every_handle_is_opened(void **state)
+{
+	struct slice *a = slice_new(*state, "a", "1g", NULL),
+		     *b = slice_new(*state, "b", "unlimited", NULL);
+	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
+
+	open_block(maker, user);
+	expect_books(b, 1, 64 * MIB);
+	expect(user, OK, "ipcclose a");
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+	/* One quota is enough, be it of another device. */
+	b = slice_new(*state, "c", "unlimited", "1g");
+	maker = tenant_new(a);
+	user = tenant_new(b);
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	expect(user, NOT_PERMITTED, "ipcopen a %s", bytes_of(maker, "handle"));
+	assert_int_equal(tenant_end(maker), 0);
+	/* A process of the slice whose device has none gives out handles like any other. */
+	maker = tenant_new(b);
+	open_block(maker, user);
+	expect_said(*state, "imports any");
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+static void a_quota_of_the_environment_lets_in_no_others(void **state)
+{
+	struct slice *a = slice_new(*state, "a", "1g", NULL),
+		     *b = slice_new_bare(*state, "b", GIB, GIB);
+	struct tenant *maker = tenant_new(a), *user;
+	char region[320];
+
+	snprintf(region, sizeof(region), "CUDA_DEVICE_MEMORY_SHARED_CACHE=%s", b->region);
+	user = tenant_start(*state, b, "linked", region, "CUDA_DEVICE_MEMORY_LIMIT=1g", NULL);
+	expect(user, OK, "primary 0");
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	expect(user, NOT_PERMITTED, "ipcopen a %s", bytes_of(maker, "handle"));
+	expect_said(*state, "imports any");
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+/* Where the region has no place for what a handle names. */
+static void what_finds_no_place_gets_no_handle(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "8g", NULL);
+	struct tenant *filler = tenant_new(slice), *maker = tenant_new(slice),
+		      *user = tenant_new(slice);
+
+	expect(maker, OK, "alloc a 64m");
+	expect(filler, OUT_OF_MEMORY, "exportmany 2m 1100");
+	expect(maker, OUT_OF_MEMORY, "ipcget a");
+	slice->terms = "imports any";
+	slice_change(slice, "8g", NULL);
+	expect(maker, OUT_OF_MEMORY, "alloc x 16g");
+	expect(user, OUT_OF_MEMORY, "alloc x 16g");
+	expect(maker, OK, "ipcget a");
+	expect(user, OK, "ipcopen a %s", bytes_of(maker, "handle"));
+	expect(user, OK, "ipcclose a");
+	expect(filler, OK, "endmany");
+	slice->terms = NULL;
+	slice_change(slice, "8g", NULL);
+	expect(user, OUT_OF_MEMORY, "alloc x 16g");
+	expect(maker, OK, "ipcget a");
+	expect(user, OK, "ipcopen a %s", bytes_of(maker, "handle"));
+	assert_int_equal(tenant_end(filler), 0);
 	assert_int_equal(tenant_end(maker), 0);
 	assert_int_equal(tenant_end(user), 0);
 }
@@ -307,6 +474,12 @@ int main(void)
 		test_with_node(the_death_of_the_maker_or_of_the_user_is_settled),
 		test_with_node(another_slice_pays_for_what_it_opens),
 		test_with_node(another_slice_cannot_open_more_than_its_quota),
+		test_with_node(a_handle_that_the_slice_did_not_give_out_is_not_opened),
+		test_with_node(a_handle_with_other_bytes_is_another_ones),
+		test_with_node(a_handle_of_freed_memory_is_not_opened),
+		test_with_node(where_no_memory_is_limited_every_handle_is_opened),
+		test_with_node(a_quota_of_the_environment_lets_in_no_others),
+		test_with_node(what_finds_no_place_gets_no_handle),
 		test_with_node(the_end_of_a_context_lets_go_of_what_is_shared_in_it),
 		test_with_node(a_death_at_any_instant_of_sharing_is_settled),
 		test_with_node(sharing_and_letting_go_leaves_nothing),

@@ -71,7 +71,7 @@ static void so_is_one_whose_first_block_came_to_the_books_later(void **unused)
 
 static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
 {
-	struct ipc_memory memory = {.key = 1, .fd = -1};
+	struct ipc_memory memory = {.name.key = 1, .fd = -1};
 	struct holding_end end;
 	unsigned shared;
 

@@ -438,10 +438,12 @@ static void the_slices_own_compute_lines_are_read_once(void **state)
 	assert_int_equal(s.priority, SHARE_DEFAULT_PRIORITY);
 	assert_false(s.is_suspended);
 	assert_false(s.has_no_exports);
+	assert_false(s.imports_any);
 	assert_int_equal(refuse("vgpu-share 1\npriority 1\npriority 1\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nsuspended\nsuspended\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nburst 5\nburst 5\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nexports none\nexports none\nend\n"), 3);
+	assert_int_equal(refuse("vgpu-share 1\nimports any\nimports any\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nturns /a\nturns /b\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nmps /a\nmps /a\nend\n"), 3);
 }
@@ -453,7 +455,8 @@ static void lines_of_compute_that_are_none_are_refused(void **state)
 		"suspended 1", "suspended yes", "Suspended", "turns", "turns a", "turns ./a",
 		"turns /a /b", "mps", "mps a", "mps /a /b", "cores 30", "weight 100", "burst",
 		"burst 0", "burst 1001", "burst -1", "burst 1.5", "burst 10ms", "burst 1 2",
-		"exports", "exports all", "exports none none"};
+		"exports", "exports all", "exports none none", "imports", "imports none",
+		"imports own", "imports any any"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_true(refuses_line(wrong[i]));
@@ -467,6 +470,7 @@ static void compute_terms_survive_being_written_and_read(void **state)
 			     .burst_ms = 40,
 			     .is_suspended = true,
 			     .has_no_exports = true,
+			     .imports_any = true,
 			     .turns = "/t",
 			     .mps = "/m"},
 		     after;

@@ -45,11 +45,18 @@ static uint32_t used(const struct pair *p)
 static unsigned make_of(struct pair *p, uint64_t units, uint64_t key, uint64_t mark, int fd)
 {
 	struct shared_memory memory = {
-		.slot = p->slot[0], .units = units, .key = key, .mark = mark, .fd = fd};
+		.slot = p->slot[0], .units = units, .name.key = key, .mark = mark, .fd = fd};
 	unsigned shared;
 
 	assert_int_equal(shared_make(&p->region[0], &memory, &shared), 0);
 	return shared;
+}
+
+/* By its mark, or a handle whose bytes are zeros. */
+static int hold(struct pair *p, uint64_t key, unsigned *ret_shared)
+{
+	return shared_hold(
+		&p->region[1], p->slot[1], &(struct shared_name){.key = key}, ret_shared);
 }
 
 static void a_shared_allocation_is_charged_until_the_last_holder_lets_go(void **state)
@@ -61,14 +68,14 @@ static void a_shared_allocation_is_charged_until_the_last_holder_lets_go(void **
 	shared = make_of(&p, 60, KEY, 0, -1);
 	assert_int_equal(used(&p), 100);
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 40);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY + 1, &found), SHARED_E_ABSENT);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(hold(&p, KEY + 1, &found), SHARED_E_ABSENT);
+	assert_int_equal(hold(&p, KEY, &found), 0);
 	assert_int_equal(found, shared);
 	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 100);
 	shared_let_go(&p.region[1], p.slot[1], shared);
 	assert_int_equal(used(&p), 40);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
+	assert_int_equal(hold(&p, KEY, &found), SHARED_E_ABSENT);
 	stop(&p);
 }
 
@@ -88,7 +95,7 @@ static void it_grows_and_its_key_can_be_taken_away(void **state)
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 90);
 	shared_grow(&p.region[0], p.slot[0], shared, 30);
 	shared_retire(&p.region[0], shared);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
+	assert_int_equal(hold(&p, KEY, &found), SHARED_E_ABSENT);
 	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 60);
 	stop(&p);
@@ -103,8 +110,44 @@ static void a_handle_that_is_given_out_again_names_the_new_memory(void **state)
 	old = make_of(&p, 10, KEY, 0, -1);
 	new = make_of(&p, 20, KEY, 0, -1);
 	assert_int_not_equal(old, new);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(hold(&p, KEY, &found), 0);
 	assert_int_equal(found, new);
+	stop(&p);
+}
+
+/* A key is a hash that can be run backwards: who writes the handle can give it any. */
+static void handles_of_one_key_are_told_apart_by_their_bytes(void **state)
+{
+	struct pair p;
+	struct shared_memory memory = {.units = 1, .name = {KEY, {[63] = 1}}, .fd = -1};
+	struct shared_name last = {KEY, {[63] = 3}};
+	unsigned small, large, found;
+	bool is_named;
+
+	start(*state, &p);
+	memory.slot = p.slot[0];
+	assert_int_equal(shared_make(&p.region[0], &memory, &small), 0);
+	memory.name.handle[63] = 2;
+	memory.units = 90;
+	assert_int_equal(shared_make(&p.region[0], &memory, &large), 0);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], &memory.name, &found), 0);
+	assert_int_equal(found, large);
+	memory.name.handle[63] = 1;
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], &memory.name, &found), 0);
+	assert_int_equal(found, small);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], &last, &found), SHARED_E_ABSENT);
+	assert_int_equal(hold(&p, KEY, &found), SHARED_E_ABSENT);
+	assert_int_equal(shared_is_named(&p.region[0], small, &last, &is_named), 0);
+	assert_false(is_named);
+	/* What is named anew has its last name alone. */
+	assert_int_equal(shared_set_name(&p.region[0], small, &last), 0);
+	assert_int_equal(shared_set_name(&p.region[0], small, &last), 0);
+	assert_int_equal(shared_is_named(&p.region[0], small, &last, &is_named), 0);
+	assert_true(is_named);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], &last, &found), 0);
+	assert_int_equal(found, small);
+	assert_int_equal(
+		shared_hold(&p.region[1], p.slot[1], &memory.name, &found), SHARED_E_ABSENT);
 	stop(&p);
 }
 
@@ -115,7 +158,7 @@ static void a_dead_holder_holds_nothing(void **state)
 
 	start(*state, &p);
 	make_of(&p, 60, KEY, 0, -1);
-	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(hold(&p, KEY, &found), 0);
 	region_close(&p.region[0]);
 	assert_int_equal(slot_reap(&p.region[1], &reaped), 0);
 	assert_int_equal(used(&p), 60);
@@ -209,12 +252,12 @@ static void a_file_of_the_kernels_is_not_opened(void **state)
 static void there_is_place_for_so_many(void **state)
 {
 	struct pair p;
-	struct shared_memory memory = {.key = 1, .units = 0, .fd = -1};
+	struct shared_memory memory = {.name.key = 1, .units = 0, .fd = -1};
 	unsigned shared;
 
 	start(*state, &p);
 	memory.slot = p.slot[0];
-	for (unsigned i = 0; i < REGION_SHARED; i++, memory.key++)
+	for (unsigned i = 0; i < REGION_SHARED; i++, memory.name.key++)
 		assert_int_equal(shared_make(&p.region[0], &memory, &shared), 0);
 	assert_int_equal(shared_make(&p.region[0], &memory, &shared), SHARED_E_FULL);
 	shared_let_go(&p.region[0], p.slot[0], 500);
@@ -229,6 +272,7 @@ int main(void)
 		SCRATCH_TEST(a_shared_allocation_is_charged_until_the_last_holder_lets_go),
 		SCRATCH_TEST(it_grows_and_its_key_can_be_taken_away),
 		SCRATCH_TEST(a_handle_that_is_given_out_again_names_the_new_memory),
+		SCRATCH_TEST(handles_of_one_key_are_told_apart_by_their_bytes),
 		SCRATCH_TEST(a_dead_holder_holds_nothing),
 		SCRATCH_TEST(a_descriptor_holds_it_wherever_it_is),
 		SCRATCH_TEST(where_files_cannot_be_asked_the_charge_stays_until_the_next_boot),

@@ -172,7 +172,7 @@ static int wait_for_the_end(int fd, void *argument)
 static int claim_and_fork_as(int fd, const char *path, bool is_left, unsigned shared_units)
 {
 	struct region region = REGION_NULL;
-	struct shared_memory memory = {.units = shared_units, .key = 1, .fd = -1};
+	struct shared_memory memory = {.units = shared_units, .name.key = 1, .fd = -1};
 	struct child heir;
 	unsigned slot, shared;
 

@@ -7,7 +7,7 @@ _vgpu_program_at() {
 	local at
 	for ((at = 2; at < COMP_CWORD; at++)); do
 		case ${COMP_WORDS[at]} in
-		--memory | --cores | --cap | --weight | --priority | --device | --exports | --name | --board) ((at++)) ;;
+		--memory | --cores | --cap | --weight | --priority | --device | --exports | --imports | --name | --board) ((at++)) ;;
 		--) ((at++)) && break ;;
 		-* | =) ;;
 		*) break ;;
@@ -32,6 +32,7 @@ _vgpu() {
 	--board) words=$(vgpu-sim boards 2>/dev/null | cut -d ' ' -f 1) ;;
 	--cores | --cap) words='10 20 25 30 40 50 60 75 80 90 100' ;;
 	--exports) words='none all' ;;
+	--imports) words='any own' ;;
 	--priority) words='0 1 2 3 4 5 6 7 8 9' ;;
 	--name | --weight | --interval | --add-node | --drain | --context | --namespace | -n | --scheduler-name) return ;;
 	--node-policy) words='binpack spread' ;;

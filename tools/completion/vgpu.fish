@@ -24,6 +24,7 @@ complete -c vgpu -n '__fish_seen_subcommand_from run' -l priority -r -a '0 1 2 3
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l device -r -d 'a device of the slice'
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l mps -d 'side by side with other slices under NVIDIA\'s MPS'
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l exports -r -d 'whether descriptors of device memory are given out'
+complete -c vgpu -n '__fish_seen_subcommand_from run' -l imports -r -d 'whose handles of plain device memory'
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l name -r -d 'the slice\'s name'
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l sim -d 'on the simulated node instead of this machine\'s driver'
 complete -c vgpu -n '__fish_seen_subcommand_from run' -l board -r -d 'the simulated node\'s board'

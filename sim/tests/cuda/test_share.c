@@ -192,17 +192,26 @@ TEST(an_importer_keeps_memory_that_its_maker_has_released)
 	child_wait(pid, 0);
 }
 
-/* A handle that says that the memory were of another size. */
+/* A handle that says that the memory were of another size: a smaller one is believed. */
 static void open_forged(CUipcMemHandle handle)
 {
-	const uint64_t bytes = 512 * MiB, wrong[] = {0, 4096, 256 * MiB, 514 * MiB, UINT64_MAX};
-	CUdeviceptr p;
+	const uint64_t bytes = 512 * MiB, wrong[] = {0, 514 * MiB, UINT64_MAX},
+		       less[] = {4096, 256 * MiB};
+	CUdeviceptr p, base;
+	size_t size;
 	char *at = memmem(&handle, sizeof(handle), &bytes, sizeof(bytes));
 
 	CHECK(at);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		memcpy(at, &wrong[i], sizeof(wrong[i]));
 		EQUAL(cuIpcOpenMemHandle_v2(&p, handle, 1), CUDA_ERROR_INVALID_VALUE);
+	}
+	for (size_t i = 0; i < sizeof(less) / sizeof(less[0]); i++) {
+		memcpy(at, &less[i], sizeof(less[i]));
+		OK(cuIpcOpenMemHandle_v2(&p, handle, 1));
+		OK(cuMemGetAddressRange_v2(&base, &size, p));
+		CHECK(base == p && size == less[i]);
+		OK(cuIpcCloseMemHandle(p));
 	}
 }
 

@@ -79,7 +79,8 @@ struct config {
 	bool trusts_assignments;      /* also where they give more than the container asks for */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
 	bool allows_exports;	      /* containers may give out descriptors of device memory */
-	bool resizes_beyond_limits;   /* a slice may become larger than its container asks for */
+	bool allows_imports; /* containers may open handles that no process of their slice gave out */
+	bool resizes_beyond_limits; /* a slice may become larger than its container asks for */
 	const char *turns_folder, *mps_folder; /* on the host */
 
 	/* of what flags.def has as texts */

@@ -249,6 +249,7 @@ static void fill_share(
 	if (g->is_mps)
 		strcpy(share->mps, GRANT_MPS_FOLDER);
 	share->has_no_exports = !node->config->allows_exports;
+	share->imports_any = node->config->allows_imports;
 	share->priority = SHARE_DEFAULT_PRIORITY;
 	if (container->priority >= 0)
 		share->priority = container->priority < SHARE_MAX_PRIORITY

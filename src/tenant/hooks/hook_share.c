@@ -19,10 +19,26 @@
 #include "tenant/memory/ipc.h"
 #include "tenant/slice/quota.h"
 
+/* A handle that no process of the slice could open is given out where handles of others are opened alone. */
+static CUresult give_name(CUdeviceptr base, const struct shared_name *name)
+{
+	if (allocations_share(base, name))
+		return CUDA_SUCCESS;
+	if (!quota_may_import()) {
+		log_info("the region has no place for memory that others open, or the slice no "
+			 "room, so its handle is not given out; the line \"imports any\" of the "
+			 "share gives it out all the same (vgpu run --imports any)");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	log_debug("memory that can be opened stays counted for its maker alone");
+	return CUDA_SUCCESS;
+}
+
 /* Managed memory cannot be shared, so a host fallback cannot either: the driver says so, and we why. */
 HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 {
 	CUdeviceptr base = pointer;
+	struct shared_name name;
 	CUipcMemHandle made;
 	CUresult r = cuda.cuIpcGetMemHandle(handle ? &made : NULL, pointer);
 
@@ -34,7 +50,8 @@ HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN) {
 		if (cuda.cuMemGetAddressRange_v2)
 			cuda.cuMemGetAddressRange_v2(&base, NULL, pointer);
-		allocations_share(base, ipc_key(&made, sizeof(made)));
+		name = ipc_name(&made);
+		r = give_name(base, &name);
 	}
 	return HOOK_GIVE(r, handle, made);
 }
@@ -48,7 +65,9 @@ HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, hand
 	CURRENT_STAYS();
 
 	HOOK_NEEDS_BOOKS(!pointer, real(pointer, handle, flags));
-	opened_begin(&handle, &opening);
+	r = opened_begin(&handle, &opening);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(&made, handle, flags);
 	if (r == CUDA_SUCCESS)
 		r = opened_keep(made, &opening);
@@ -90,9 +109,10 @@ static int fd_of(CUmemAllocationHandleType type, const union shareable *s)
 	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? s->fd : -1;
 }
 
-static uint64_t key_of(CUmemAllocationHandleType type, const union shareable *s)
+static struct shared_name name_of(CUmemAllocationHandleType type, const union shareable *s)
 {
-	return type == CU_MEM_HANDLE_TYPE_FABRIC ? ipc_key(&s->fabric, sizeof(s->fabric)) : 0;
+	return type == CU_MEM_HANDLE_TYPE_FABRIC ? ipc_name(&s->fabric)
+						 : (struct shared_name){.key = 0};
 }
 
 /* What a slice that gives out no descriptors is told. */
@@ -124,6 +144,7 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct mapped_export export;
+	struct shared_name name;
 	union shareable made;
 	CUresult r;
 	CHARGE_SCOPE();
@@ -139,9 +160,12 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 	r = export.reference.is_object && !quota_may_export()
 		    ? CUDA_ERROR_NOT_SUPPORTED
 		    : cuda.cuMemExportToShareableHandle(&made, handle, type, flags);
-	if (r != CUDA_SUCCESS)
-		(void)mapped_export_end(&export, false, -1, 0);
-	else if (!mapped_export_end(&export, true, fd_of(type, &made), key_of(type, &made)))
+	if (r != CUDA_SUCCESS) {
+		(void)mapped_export_end(&export, false, -1, NULL);
+		return r;
+	}
+	name = name_of(type, &made);
+	if (!mapped_export_end(&export, true, fd_of(type, &made), &name))
 		r = take_back(type, &made);
 	return give_shareable(r, shareable, type, &made);
 }
@@ -163,6 +187,7 @@ struct import {
 static void import_begin(
 	void *handle, CUmemAllocationHandleType type, enum mark_of of, struct import *ret_import)
 {
+	struct shared_name name = {.key = 0};
 	struct mark mark = {.id = 0};
 
 	*ret_import = (struct import){
@@ -170,7 +195,7 @@ static void import_begin(
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle) {
 		memcpy(&ret_import->fabric, handle, sizeof(ret_import->fabric));
 		ret_import->handle = &ret_import->fabric;
-		mark.id = ipc_key(&ret_import->fabric, sizeof(ret_import->fabric));
+		name = ipc_name(&ret_import->fabric);
 	} else if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
 		ret_import->fd = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 0);
 		if (ret_import->fd < 0)
@@ -178,8 +203,9 @@ static void import_begin(
 		ret_import->handle = (void *)(intptr_t)ret_import->fd;
 		if (mark_get(ret_import->fd, &mark) < 0 || mark_of(mark.id) != of)
 			return;
+		name.key = mark.id;
 	}
-	ret_import->is_shared = mark.id && ipc_hold(mark.id, false, &ret_import->shared);
+	ret_import->is_shared = name.key && ipc_hold(&name, false, &ret_import->shared);
 	ret_import->bytes = (ret_import->is_shared ? ipc_steps(ret_import->shared) : mark.steps) *
 			    MARK_STEP_BYTES;
 }
@@ -334,6 +360,7 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
+	struct shared_name name;
 	union shareable made;
 	CUresult r;
 
@@ -345,7 +372,10 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	if (pools_is_ended(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = cuda.cuMemPoolExportToShareableHandle(&made, pool, type, flags);
-	if (r == CUDA_SUCCESS && !pools_share(pool, fd_of(type, &made), key_of(type, &made)))
+	if (r != CUDA_SUCCESS)
+		return r;
+	name = name_of(type, &made);
+	if (!pools_share(pool, fd_of(type, &made), &name))
 		r = take_back(type, &made);
 	return give_shareable(r, handle, type, &made);
 }

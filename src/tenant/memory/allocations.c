@@ -157,13 +157,14 @@ bool allocations_falls_back(CUdeviceptr pointer)
 	       holding.flags & HOLDING_HOST_FALLBACK;
 }
 
-void allocations_share(CUdeviceptr pointer, uint64_t key)
+bool allocations_share(CUdeviceptr pointer, const struct shared_name *name)
 {
-	struct ipc_memory memory = {.key = key, .fd = -1};
+	struct ipc_memory memory = {.name = *name, .fd = -1};
 	unsigned shared;
 
-	if (!holding_share(HOLDING_POINTERS, pointer, &memory, HOLDING_KEY_ENDS, &shared))
-		log_debug("memory that can be opened stays counted for its maker alone");
+	/* Another name than the first one, or another thread has freed it: its place may be other memory's by now. */
+	return holding_share(HOLDING_POINTERS, pointer, &memory, HOLDING_KEY_ENDS, &shared) &&
+	       ipc_is_named(shared, name);
 }
 
 bool allocations_is_to_be_watched(const struct allocation *allocation)

@@ -17,6 +17,7 @@
 #include "tenant/memory/holding.h"
 #include "tenant/memory/reconcile.h"
 
+struct shared_name;
 struct pool;
 
 /* What is known of a pointer, once it has been taken out of the table. */
@@ -69,10 +70,10 @@ bool allocations_is_host_fallback(const struct allocation *allocation);
 bool allocations_falls_back(CUdeviceptr pointer);
 
 /*
- * The pointer can be opened by other processes now, by a handle with this key; its charge becomes that
- * of all who do.
+ * The pointer can be opened by other processes now, by a handle with this name; its charge becomes that
+ * of all who do. False: no other process of the slice can open it.
  */
-void allocations_share(CUdeviceptr pointer, uint64_t key);
+bool allocations_share(CUdeviceptr pointer, const struct shared_name *name) MUST_CHECK;
 
 /* Whether something else may keep the memory when the pointer is freed (HOLDING_MAY_STAY). */
 bool allocations_is_to_be_watched(const struct allocation *allocation);

@@ -4,16 +4,16 @@
 #include "tenant/memory/ipc.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
-#include "region/shared.h"
 #include "region/ledger.h"
 
-/* Of 50 ms each, where another process has the lock: what has no mark is not exported, so a slow machine is waited for. */
-#define MARK_TRIES 20
+/* Of 50 ms each, where another process has the lock: what has no place or mark is not given out or opened, so a slow machine is waited for. */
+#define BUSY_TRIES 20
 
 /* What this process knows of a shared allocation that it holds. */
 struct part {
@@ -31,15 +31,16 @@ static _Atomic uint64_t made_bytes[REGION_DEVICES], foreign_bytes[REGION_DEVICES
 /* What is open by a handle: units << 8 | the device's entry + 1; 0: it is not. Written under the lock. */
 static _Atomic uint64_t opened[REGION_SHARED];
 
-uint64_t ipc_key(const void *bytes, size_t size)
+struct shared_name ipc_name(const void *handle)
 {
-	const uint8_t *byte = bytes;
-	uint64_t key = size;
+	struct shared_name name = {.key = 0};
 
-	for (size_t i = 0; i < size; i++)
-		key = hash_u64(key ^ byte[i] ^ (uint64_t)i << 8);
+	memcpy(name.handle, handle, sizeof(name.handle));
+	for (size_t i = 0; i < sizeof(name.handle); i++)
+		name.key = hash_u64(name.key ^ name.handle[i] ^ (uint64_t)i << 8);
 	/* Marks are below: a handle is never taken for one. */
-	return key | UINT64_C(1) << 63;
+	name.key |= UINT64_C(1) << 63;
+	return name;
 }
 
 /* What is made is added before it leaves the slot, so reconcile.h never knows of less than is in the books. */
@@ -61,12 +62,12 @@ static bool has_freed_places(struct device *device)
 	return true;
 }
 
-bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
+static int make(const struct ipc_memory *m, unsigned *ret_shared)
 {
 	struct shared_memory memory = {.slot = state.slot,
 		.device = m->device->entry,
 		.units = ledger_units(m->bytes),
-		.key = m->key,
+		.name = m->name,
 		.mark = m->mark,
 		.fd = m->fd};
 	struct part part = {.holds = 1,
@@ -87,12 +88,24 @@ bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 	if (r) {
 		if (part.is_shown)
 			add_to_sum(&part, -(uint64_t)part.units);
-		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
-		return false;
+		return r;
 	}
 	parts[*ret_shared] = part;
 	/* The figures by kind stay with this process for as long as it holds the memory. */
-	return true;
+	return 0;
+}
+
+bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
+{
+	unsigned left = BUSY_TRIES;
+	int r;
+
+	do
+		r = make(m, ret_shared);
+	while (r == -EBUSY && --left > 0);
+	if (r)
+		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
+	return r == 0;
 }
 
 void ipc_grow(unsigned shared, uint64_t bytes)
@@ -130,7 +143,7 @@ uint32_t ipc_steps(unsigned shared)
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 {
 	int saved_errno = errno, r;
-	unsigned left = MARK_TRIES;
+	unsigned left = BUSY_TRIES;
 
 	do
 		r = shared_set_mark(&state.region, shared, mark, fd);
@@ -139,10 +152,27 @@ bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 	return r == 0;
 }
 
-bool ipc_set_key(unsigned shared, uint64_t key)
+bool ipc_is_named(unsigned shared, const struct shared_name *name)
 {
-	int saved_errno = errno, r = shared_set_key(&state.region, shared, key);
+	int saved_errno = errno, r;
+	unsigned left = BUSY_TRIES;
+	bool is_named = false;
 
+	do
+		r = shared_is_named(&state.region, shared, name, &is_named);
+	while (r == -EBUSY && --left > 0);
+	errno = saved_errno;
+	return is_named;
+}
+
+bool ipc_set_name(unsigned shared, const struct shared_name *name)
+{
+	int saved_errno = errno, r;
+	unsigned left = BUSY_TRIES;
+
+	do
+		r = shared_set_name(&state.region, shared, name);
+	while (r == -EBUSY && --left > 0);
 	errno = saved_errno;
 	return r == 0;
 }
@@ -167,21 +197,21 @@ static void set_opened(unsigned shared, uint64_t word)
 	atomic_store_explicit(&opened[shared], word, memory_order_relaxed);
 }
 
-bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared)
+static int hold(const struct shared_name *name, bool is_opened, unsigned *ret_shared)
 {
 	int saved_errno = errno, r;
 	uint64_t word;
 	struct part *p;
 	LOCK_SCOPE(&parts_lock);
 
-	r = shared_hold(&state.region, state.slot, key, ret_shared);
+	r = shared_hold(&state.region, state.slot, name, ret_shared);
 	errno = saved_errno;
 	if (r)
-		return false;
+		return r;
 	p = &parts[*ret_shared];
 	if (p->holds) {
 		p->holds++;
-		return true;
+		return 0;
 	}
 	word = atomic_load(&state.region.file->own.shared[*ret_shared].word);
 	*p = (struct part){.holds = 1,
@@ -190,7 +220,18 @@ bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared)
 		.kind = CHARGE_KIND_COUNT};
 	if (is_opened)
 		set_opened(*ret_shared, (uint64_t)p->units << 8 | (p->entry + 1u));
-	return true;
+	return 0;
+}
+
+bool ipc_hold(const struct shared_name *name, bool is_opened, unsigned *ret_shared)
+{
+	unsigned left = BUSY_TRIES;
+	int r;
+
+	do
+		r = hold(name, is_opened, ret_shared);
+	while (r == -EBUSY && --left > 0);
+	return r == 0;
 }
 
 void ipc_let_go(unsigned shared, bool is_over)

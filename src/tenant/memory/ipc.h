@@ -10,17 +10,18 @@
 
 #include <stddef.h>
 
+#include "region/shared.h"
 #include "tenant/memory/charge.h"
 
-/* What handles that are bytes are found by; never 0. */
-uint64_t ipc_key(const void *bytes, size_t size);
+/* What a handle of REGION_HANDLE_BYTES is found by; its key is never 0. */
+struct shared_name ipc_name(const void *handle);
 
 /* What is known of memory that becomes shared. */
 struct ipc_memory {
 	struct device *device;
 	uint64_t bytes; /* charged to this process now */
 	enum charge_kind kind;
-	uint64_t key;
+	struct shared_name name;
 	uint64_t mark; /* of the descriptor fd; 0: none keeps it, and fd is -1 */
 	int fd;
 	bool is_beyond; /* charged beside what holds the memory here, so NVML shows nothing for it */
@@ -46,10 +47,10 @@ uint32_t ipc_steps(unsigned shared);
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd) MUST_CHECK;
 
 /*
- * Holds (once more) what another process of the slice made; false where none has this key. Of what is opened
+ * Holds (once more) what another process of the slice made; false where none has this name. Of what is opened
  * by its handle's bytes (not imported) NVML may show the memory for this process.
  */
-bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared) MUST_CHECK;
+bool ipc_hold(const struct shared_name *name, bool is_opened, unsigned *ret_shared) MUST_CHECK;
 
 /* How often this process holds it. */
 unsigned ipc_holds(unsigned shared);
@@ -57,8 +58,11 @@ unsigned ipc_holds(unsigned shared);
 /* Holds once more what is held. */
 void ipc_hold_again(unsigned shared);
 
-/* Makes a handle with this key open it; false where that fails. */
-bool ipc_set_key(unsigned shared, uint64_t key) MUST_CHECK;
+/* Whether a handle with this name opens it; false where that cannot be told. */
+bool ipc_is_named(unsigned shared, const struct shared_name *name);
+
+/* Makes a handle with this name open it; false where that fails. */
+bool ipc_set_name(unsigned shared, const struct shared_name *name) MUST_CHECK;
 
 /* Lets it go once. The memory's maker says so when nobody else can open it any more (is_over). */
 void ipc_let_go(unsigned shared, bool is_over);

@@ -26,12 +26,12 @@ static bool mark_descriptor(unsigned shared, int fd)
 
 CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_export *ret_export)
 {
-	struct ipc_memory memory = {.key = mark_new_id(MARK_OF_MEMORY), .fd = -1};
+	struct ipc_memory memory = {.name.key = mark_new_id(MARK_OF_MEMORY), .fd = -1};
 	struct mapped_reference *reference = &ret_export->reference;
 	CUresult r = mapped_refer_begin(handle, reference);
 
 	ret_export->is_shared = false;
-	if (r != CUDA_SUCCESS || !reference->serial || reference->is_object || !memory.key)
+	if (r != CUDA_SUCCESS || !reference->serial || reference->is_object || !memory.name.key)
 		return r;
 	if (!holding_share(HOLDING_CREATED, handle, &memory, 0, &ret_export->shared))
 		return r;
@@ -43,15 +43,16 @@ CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_
 }
 
 /* A descriptor without a mark would keep the memory when nobody is charged for it any more. */
-static bool end_shared(unsigned shared, int fd, uint64_t key)
+static bool end_shared(unsigned shared, int fd, const struct shared_name *name)
 {
-	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_key(shared, key);
+	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_name(shared, name);
 
 	ipc_let_go(shared, false);
 	return is_known || fd < 0;
 }
 
-bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
+bool mapped_export_end(
+	const struct mapped_export *export, bool is_made, int fd, const struct shared_name *name)
 {
 	const struct mapped_reference *reference = &export->reference;
 	bool is_known = true;
@@ -60,7 +61,7 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 	if (reference->is_object && is_made)
 		return holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial);
 	if (export->is_shared && is_made)
-		is_known = end_shared(export->shared, fd, key);
+		is_known = end_shared(export->shared, fd, name);
 	else if (export->is_shared)
 		ipc_let_go(export->shared, false);
 	else if (reference->serial) {

@@ -4,10 +4,12 @@
 
 #include "tenant/memory/mapped.h"
 
+struct shared_name;
+
 /*
  * An export of the memory, around the driver's. Before, its charge becomes a shared allocation, held once
  * more meanwhile; afterwards it can be imported by other processes, by the descriptor fd or (fd is -1) by a
- * handle with this key. Whoever imports it in this slice pays nothing more.
+ * handle with this name. Whoever imports it in this slice pays nothing more.
  */
 struct mapped_export {
 	struct mapped_reference reference; /* pinned, where it cannot be shared */
@@ -17,7 +19,8 @@ struct mapped_export {
 CUresult mapped_export_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_export *ret_export) MUST_CHECK;
 /* False: it cannot be kept track of where it goes, and the descriptor must be closed. */
-bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
+bool mapped_export_end(
+	const struct mapped_export *export, bool is_made, int fd, const struct shared_name *name);
 
 /*
  * What an import of the shared allocation gives where this process has a handle or mapping of it: one more reference to that

@@ -11,14 +11,30 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/slice/quota.h"
 
-void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
+/* The program can write a handle's bytes, and a card's driver believes the size in them. */
+static bool may_open_foreign(void)
 {
-	uint64_t key = ipc_key(handle, sizeof(*handle));
+	if (quota_may_import())
+		return true;
+	/* As ever before a refusal. */
+	state_refresh_limits(true);
+	return quota_may_import();
+}
+
+CUresult opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
+{
+	struct shared_name name = ipc_name(handle);
 
 	ret_opening->since = charge_since();
 	ret_opening->current = current_since();
-	ret_opening->is_shared = ipc_hold(key, true, &ret_opening->shared);
+	ret_opening->is_shared = ipc_hold(&name, true, &ret_opening->shared);
+	if (ret_opening->is_shared || may_open_foreign())
+		return CUDA_SUCCESS;
+	log_warn("a handle of memory that no process of this slice gave out is not opened; the "
+		 "line \"imports any\" of the share lets it in (vgpu run --imports any)");
+	return CUDA_ERROR_NOT_PERMITTED;
 }
 
 void opened_undo(const struct opening *opening)

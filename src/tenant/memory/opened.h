@@ -18,8 +18,11 @@ struct opening {
 	uint64_t current; /* and current_since() */
 };
 
-/* Before the driver is asked: what this slice knows of the handle. */
-void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening);
+/*
+ * Before the driver is asked: what this slice knows of the handle. CUDA_ERROR_NOT_PERMITTED: no process of it has given that out, and
+ * its share does not let in others' handles.
+ */
+CUresult opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening);
 
 /* The driver refused. */
 void opened_undo(const struct opening *opening);

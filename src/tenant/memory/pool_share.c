@@ -22,28 +22,30 @@ static bool set_mark(int fd, uint64_t id)
 }
 
 /* One more descriptor or handle of a pool opens what the first one opens. */
-static bool share_again(unsigned shared, int fd, uint64_t key, uint64_t *ret_mark)
+static bool share_again(unsigned shared, int fd, const struct shared_name *name, uint64_t *ret_mark)
 {
 	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
 
 	if (fd < 0)
-		return ipc_set_key(shared, key);
+		return ipc_set_name(shared, name);
 	*ret_mark = known ? known : mark_new_id(MARK_OF_POOL);
 	return known || (*ret_mark && ipc_set_mark(shared, *ret_mark, fd));
 }
 
-static bool share(struct pool *p, int fd, uint64_t key, uint64_t *ret_mark)
+static bool share(struct pool *p, int fd, const struct shared_name *name, uint64_t *ret_mark)
 {
-	struct ipc_memory memory = {.kind = CHARGE_POOL, .device = p->device, .key = key, .fd = fd};
+	struct ipc_memory memory = {.kind = CHARGE_POOL, .device = p->device, .fd = fd};
 	unsigned shared;
 	LOCK_SCOPE(&p->lock);
 
 	if (p->shared)
-		return share_again(p->shared - 1, fd, key, ret_mark);
+		return share_again(p->shared - 1, fd, name, ret_mark);
 	if (fd >= 0) {
-		memory.key = memory.mark = *ret_mark = mark_new_id(MARK_OF_POOL);
+		memory.name.key = memory.mark = *ret_mark = mark_new_id(MARK_OF_POOL);
 		if (!memory.mark)
 			return false;
+	} else {
+		memory.name = *name;
 	}
 	memory.bytes = p->held_bytes;
 	if (!ipc_make(&memory, &shared))
@@ -63,14 +65,14 @@ static bool are_unshared_over(const struct pool *p)
 	return atomic_load(&p->unshared) == 0;
 }
 
-bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
+bool pools_share(CUmemoryPool handle, int fd, const struct shared_name *name)
 {
 	struct pool *p = pool_list_find_anywhere(handle);
 	uint64_t mark = 0;
 
 	if (!p || !p->device)
 		return p != NULL;
-	if (!share(p, fd, key, &mark))
+	if (!share(p, fd, name, &mark))
 		return false;
 	FAULT("pool: shared");
 	if (!are_unshared_over(p)) {

@@ -20,6 +20,7 @@
 
 #define POOL_STEP_BYTES UINT64_C(0x2000000)
 
+struct shared_name;
 struct allocation;
 struct pool;
 
@@ -81,7 +82,7 @@ void pools_synchronized(void);
  * does not give memory back (H200, driver 580), and no call tells whether it was. False where the pool is not
  * known any more or there is no place for it: importers would not find what to hold, so it must not be given out.
  */
-bool pools_share(CUmemoryPool handle, int fd, uint64_t key) MUST_CHECK;
+bool pools_share(CUmemoryPool handle, int fd, const struct shared_name *name) MUST_CHECK;
 
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_update(CUmemoryPool handle);

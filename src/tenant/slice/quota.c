@@ -264,16 +264,45 @@ bool quota_is_suspended(void)
 	       (quota.own.is_in_force && share_of(&quota.own)->is_suspended);
 }
 
+static const struct share *in_force(const struct source *source)
+{
+	return source->is_in_force ? share_of(source) : NULL;
+}
+
+static bool has_memory_quota(const struct share *share)
+{
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (share->devices[i].memory_bytes != SHARE_UNLIMITED)
+			return true;
+	return false;
+}
+
+static bool environment_has_memory_quota(void)
+{
+	for (int i = -1; i < OPTIONS_DEVICES; i++)
+		if (grant_environment_bytes(&quota.options, i) != SHARE_UNLIMITED)
+			return true;
+	return false;
+}
+
+bool quota_may_import(void)
+{
+	const struct share *system, *own;
+	LOCK_SCOPE_OWN(&quota.share_lock);
+
+	system = in_force(&quota.system);
+	own = in_force(&quota.own);
+	if (!(system && has_memory_quota(system)) && !(own && has_memory_quota(own)) &&
+		!environment_has_memory_quota())
+		return true;
+	return (system || own) && (!system || system->imports_any) && (!own || own->imports_any);
+}
+
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {
 	return grant_is_client(share, quota.mps_pipe) &&
 	       quota.mps_permille <= grant_mps_percent(c) * 10;
-}
-
-static const struct share *in_force(const struct source *source)
-{
-	return source->is_in_force ? share_of(source) : NULL;
 }
 
 static void restrict_by(struct quota_limits *t, struct share_compute *c,

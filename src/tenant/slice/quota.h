@@ -94,6 +94,9 @@ bool quota_may_export(void);
 /* Whether a share says that the slice is suspended. */
 bool quota_is_suspended(void);
 
+/* Whether handles that no process of the slice gave out may be opened: each share that there is says so, or there is no quota of memory. */
+bool quota_may_import(void);
+
 /* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);
 const char *quota_slice_name(void);

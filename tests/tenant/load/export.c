@@ -133,9 +133,16 @@ static CUresult take_ipc(struct load *l, struct load_held *ret_held)
 {
 	const struct door *cu = &l->client->cu;
 	CUipcMemHandle handle;
-	CUresult r = cu->cuMemAlloc_v2(&ret_held->value, load_random_bytes(l));
+	CUresult r = cu->cuMemAlloc_v2(&ret_held->value, load_random_bytes(l)), undone;
 
-	return r == CUDA_SUCCESS ? cu->cuIpcGetMemHandle(&handle, ret_held->value) : r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	/* Refused where the region has no place for it, or the slice no room for a small block's chunk. */
+	r = cu->cuIpcGetMemHandle(&handle, ret_held->value);
+	if (r == CUDA_SUCCESS)
+		return r;
+	undone = cu->cuMemFree_v2(ret_held->value);
+	return undone == CUDA_SUCCESS ? r : undone;
 }
 
 static CUresult use_ipc(struct load *l, const struct load_held *held)

@@ -28,6 +28,8 @@ struct ticket {
 	uint32_t index, generation;
 	uint64_t offset, bytes; /* of the allocation in the kept memory, for its pointer */
 	int32_t pid;
+	uint32_t
+		unused; /* 0, in the place of padding: memory has one handle, however often it is asked for */
 };
 
 /*
@@ -38,8 +40,8 @@ bool ipc_open(struct context *context, struct device *device, const struct ticke
 	bool is_held, CUdeviceptr *ret_base);
 
 /*
- * Opens memory of another process by its own handle, or counts one more opening of it; and the end. How large the memory is the machine
- * knows, and a handle that says otherwise is none.
+ * Opens memory of another process by its own handle, or counts one more opening of it; and the end. The handle says how large the
+ * memory is, and is believed as a card's driver believes it: all of the memory is held, whatever size it says.
  */
 CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUdeviceptr *ret_base);
 CUresult ipc_close(CUdeviceptr base);

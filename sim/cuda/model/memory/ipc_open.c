@@ -126,14 +126,11 @@ static struct opened *find_opened(const struct context *context, const struct ti
 	return opened;
 }
 
-static bool is_true(const struct ticket *ticket, const struct machine_kept *kept)
+/* A size below the memory's is believed (H200, driver 580). Whether a larger one is was not tried. */
+static bool is_within(const struct ticket *ticket, const struct machine_kept *kept)
 {
-	uint64_t unit =
-		driver.board->chunk_bytes > ADDRESS_UNIT ? driver.board->chunk_bytes : ADDRESS_UNIT;
-
 	return ticket->bytes > 0 && ticket->offset < kept->bytes &&
-	       ticket->bytes <= kept->bytes - ticket->offset &&
-	       kept->bytes - ticket->offset - ticket->bytes < unit;
+	       ticket->bytes <= kept->bytes - ticket->offset;
 }
 
 CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUdeviceptr *ret_base)
@@ -150,7 +147,7 @@ CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUd
 	if (!ipc_hold(ticket->index, ticket->generation, true, &kept))
 		return CUDA_ERROR_INVALID_VALUE;
 	device = driver_find_index(kept.device);
-	if (!is_true(ticket, &kept)) {
+	if (!is_within(ticket, &kept)) {
 		ipc_drop(ticket->index);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sixteen honest processes with a kernel of 100 ms each at the same time: what they overlap is charged once. A round of
- * them takes 1.6 s, and the slice may have one in 5.3 s, so no window of 5 s has just its share.
+ * Sixteen honest processes with a kernel of 100 ms each, from the first one on, which nobody knows: what they overlap is charged
+ * once, and what one owes comes before what the others may begin. A window of 5 s has one piece more or less than its share.
  */
 #include "tests/hostile/served.h"
 
@@ -27,7 +27,7 @@ static void attack(void)
 int main(int argc, char **argv)
 {
 	return served_main(argv, &(struct served){.cap_percent = 30,
-					 .settle_ms = 60000,
+					 .settle_ms = 1000,
 					 .allowance_permille = 30,
 					 .least_permille = 100,
 					 .attack = attack});

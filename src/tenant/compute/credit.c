@@ -255,8 +255,8 @@ static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 /* How often a process of the slice began what takes more than it had taken in advance. */
 static uint64_t overdrafts(const struct meter *m)
 {
-	/* relaxed: as in spend() */
-	return atomic_load_explicit(&m->books->turn.overdrafts, memory_order_relaxed);
+	/* acquire: what was counted is in the budget */
+	return atomic_load_explicit(&m->books->turn.overdrafts, memory_order_acquire);
 }
 
 /*
@@ -267,9 +267,7 @@ static void order_anew(struct meter *m, const struct budget_rate *rate, uint64_t
 {
 	struct credit *c = &m->credit;
 
-	/* Alone nobody waits for that, and who comes late with work that nobody knows would come with all others. */
-	if (!m->turns.peer_count || overdrafts(m) == c->overdrafts ||
-		c->balance_ns + c->ordered_ns <= 0)
+	if (overdrafts(m) == c->overdrafts || c->balance_ns + c->ordered_ns <= 0)
 		return;
 	spend(&m->books->ceiling, rate, now_ns, now_ns, -(c->balance_ns + c->ordered_ns));
 	c->balance_ns = c->ordered_ns = 0;
@@ -339,19 +337,29 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	return 0;
 }
 
-bool credit_overdraw(struct meter *m, uint64_t ns)
+bool credit_overdraw(
+	struct meter *m, uint64_t ns, int64_t reserve_ns, bool is_unknown, uint64_t now_ns)
 {
 	struct credit *c = &m->credit;
+	struct budget_rate rate = ceiling_rate(m);
 	uint64_t seen = c->overdrafts;
+	int64_t more_ns = reserve_ns > c->balance_ns ? reserve_ns - c->balance_ns : 0;
 
-	if (!m->limits.is_limited || !m->turns.peer_count ||
-		(int64_t)ns <= c->balance_ns + OVERDRAFT_NS)
+	if (!m->limits.is_limited)
 		return true;
-	/* relaxed: as in spend(). A count and no time: clocks are asked at different moments. */
+	if ((int64_t)ns <= c->balance_ns + OVERDRAFT_NS)
+		return !is_unknown || overdrafts(m) == seen;
+	/* Before it is counted: who orders anew because of that comes behind it. */
+	spend(&m->books->ceiling, &rate, now_ns, now_ns, more_ns);
+	/* release: pairs with the acquire in overdrafts(). A count and no time: clocks are asked at different moments. */
 	if (!atomic_compare_exchange_strong_explicit(&m->books->turn.overdrafts, &seen, seen + 1,
-		    memory_order_relaxed, memory_order_relaxed))
+		    memory_order_release, memory_order_relaxed)) {
+		spend(&m->books->ceiling, &rate, now_ns, now_ns, -more_ns);
 		return false;
+	}
 	c->overdrafts++;
+	c->balance_ns += more_ns;
+	publish_advance(m);
 	return true;
 }
 
@@ -410,10 +418,15 @@ void credit_charge(
 		m->credit.balance_ns -= took_ns - reserved_ns;
 	else if (m->limits.is_limited)
 		spend(&m->books->ceiling, &ceiling, since_ns, now_ns, took_ns - reserved_ns);
-	if (m->credit.balance_ns < -OVERDRAFT_NS)
+	if (m->credit.balance_ns < -OVERDRAFT_NS) {
 		flush(m, since_ns, now_ns);
-	else
+		/* release: as in credit_overdraw(). What nobody knew of comes before what others have ordered, too. */
+		if (m->limits.is_limited)
+			atomic_fetch_add_explicit(
+				&m->books->turn.overdrafts, 1, memory_order_release);
+	} else {
 		publish_advance(m);
+	}
 	spend_sure(m, since_ns, now_ns, took_ns);
 	find_saved(m, now_ns);
 }

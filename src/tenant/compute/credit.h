@@ -58,10 +58,12 @@ void credit_return(struct meter *meter, int64_t ns, uint64_t now_ns);
 void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
 
 /*
- * Work that should take so long is about to be given. False where it takes more than was taken in advance, and another
- * process of the slice has just begun such work: credit_ready_ns() is to be asked again.
+ * Work that should take so long is about to be given, and so much is reserved for it. What is beyond that which was taken in
+ * advance is taken of the slice's budget now. False where another process of the slice has just begun such work, and for work of
+ * unknown length where another one's was just found to be such: credit_ready_ns() is to be asked again.
  */
-bool credit_overdraw(struct meter *meter, uint64_t ns);
+bool credit_overdraw(
+	struct meter *meter, uint64_t ns, int64_t reserve_ns, bool is_unknown, uint64_t now_ns);
 
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);

@@ -61,6 +61,12 @@ static uint64_t longer_ns(
 	return end_ns > busy_until_ns ? end_ns - busy_until_ns : 0;
 }
 
+/* What is taken of the credit for work that should take so long. */
+static int64_t reserve_of(const struct meter *m, uint64_t ns)
+{
+	return (int64_t)(ns * m->spans.overlap_permille / 1000 * m->limits.counted_permille / 1000);
+}
+
 /* The last step: takes what the piece needs of what is the slice's, unless another process was faster. */
 static enum throttle take(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	const struct throttle_work *work, const struct queue *queue)
@@ -77,7 +83,8 @@ static enum throttle take(struct meter *m, struct stream_state *s, uint64_t esti
 		if (!queue_enter(m, queue, ns))
 			return THROTTLE_QUEUED;
 	}
-	if (!credit_overdraw(m, estimate_ns)) {
+	if (!credit_overdraw(
+		    m, estimate_ns, reserve_of(m, estimate_ns), work->is_unknown, work->now_ns)) {
 		queue_correct(m, -(int64_t)ns, work->now_ns);
 		return THROTTLE_NO_BUDGET;
 	}
@@ -193,8 +200,7 @@ static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, u
 {
 	struct batch *b = s->batch;
 	uint64_t ns = estimate_ns(estimate);
-	int64_t reserve = (int64_t)(ns * m->spans.overlap_permille / 1000 *
-				    m->limits.counted_permille / 1000);
+	int64_t reserve = reserve_of(m, ns);
 
 	if (!b->launches)
 		b->called_ns = now_ns;
@@ -247,7 +253,7 @@ void meter_given(struct stream_state *s)
 		stream_state_close(s);
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
-		if (m->unknown && stream_state_has_unknown(s))
+		if (m->unknown && m->turns.peer_count && stream_state_has_unknown(s))
 			wait_for_unknown(s);
 	}
 }

@@ -21,7 +21,7 @@
 #define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
 /* For so long a turn is kept for work that was never seen before, or whose end nobody waits for any more. */
 #define UNKNOWN_NS UINT64_C(25000000)
-/* And for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
+/* And at least for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
 #define AWAITED_NS UINT64_C(100000000)
 
 /*
@@ -341,10 +341,14 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 
 void turns_wait_for_work(struct meter *m, uint64_t now_ns)
 {
+	/* It may have been announced to take longer. */
+	uint64_t end_ns = streams_end_ns(m);
+
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited ||
 		streams_are_idle(m, now_ns))
 		return;
-	turn_prolong(&m->turns.turn, rank_of(m), now_ns, now_ns + AWAITED_NS);
+	turn_prolong(&m->turns.turn, rank_of(m), now_ns,
+		end_ns > now_ns + AWAITED_NS ? end_ns : now_ns + AWAITED_NS);
 }
 
 void turns_let_go(struct meter *m, uint64_t now_ns)

@@ -20,7 +20,7 @@ _Static_assert(UNKNOWN_SLOTS == REGION_SLOTS, "a word has room for a slot's numb
 /* Of a piece that nobody waits for it is not sure that it does not end: so much is owed. */
 #define UNSURE_NS UINT64_C(100000000)
 
-/* All accesses are relaxed: the word is complete in itself, and nothing else is read because of it. */
+/* The word is complete in itself. Who puts his piece there sees what the one before was found to take. */
 static _Atomic uint64_t *word_of(const struct meter *m)
 {
 	return &m->books->turn.unknown;
@@ -34,12 +34,18 @@ static uint64_t get(const struct meter *m)
 static bool exchange(const struct meter *m, uint64_t seen, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(
-		word_of(m), &seen, to, memory_order_relaxed, memory_order_relaxed);
+		word_of(m), &seen, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
 static bool are_others_about(const struct meter *m)
 {
 	return m->turns.is_open && m->turns.peer_count;
+}
+
+/* Alone a slice owes what it has beyond its cap, and of a piece of each process that is as many times as much. */
+static bool is_bounded(const struct meter *m)
+{
+	return are_others_about(m) || m->limits.is_limited;
 }
 
 /* Whether the process whose piece it is lives, and a thread of it waits for its work. */
@@ -65,6 +71,17 @@ static bool is_left(const struct meter *m, uint64_t word)
 }
 
 /*
+ * Alone nobody waits in its launch for the end of a piece, so the process may not have looked: one that waits for its work
+ * will, and of another one it is as likely over.
+ */
+static bool is_in_way(const struct meter *m, uint64_t word, uint64_t now_ns)
+{
+	return unknown_is_in_way(word, now_ns) &&
+	       (are_others_about(m) || unknown_age_ns(word, now_ns) < UNKNOWNS_WAIT_NS ||
+		       is_awaited(m, word));
+}
+
+/*
  * Another process's piece did not end in time. Where that is waited for, it runs on beside others' work, and the slice owes
  * that; else it is likely to.
  */
@@ -75,6 +92,8 @@ static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
 	if (!exchange(m, word, 0))
 		return;
 	log_debug("work of unknown length did not end", U64("at_ns", now_ns));
+	if (!are_others_about(m))
+		return;
 	overruns_note_running(
 		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
 }
@@ -103,12 +122,15 @@ bool unknowns_may_begin(struct meter *m, bool is_unknown, uint64_t now_ns, uint6
 {
 	uint64_t word = get(m);
 
-	if (!are_others_about(m) || !word || is_left(m, word))
+	if (!is_bounded(m) || !word || is_left(m, word))
+		return true;
+	/* Alone nobody else waits for what is known, nor for the process's other streams (unknowns_since_ns()). */
+	if (!are_others_about(m) && (!is_unknown || word == m->unknown))
 		return true;
 	/* It may be what this process's own piece waits for. */
-	if (!is_unknown && (word == m->unknown || !unknown_is_in_way(word, now_ns)))
+	if (!is_unknown && (word == m->unknown || !is_in_way(m, word, now_ns)))
 		return true;
-	if (!unknown_is_in_way(word, now_ns)) {
+	if (!is_in_way(m, word, now_ns)) {
 		if (word == m->unknown)
 			return true;
 		give_up(m, word, now_ns);
@@ -121,14 +143,14 @@ bool unknowns_begin(struct meter *m, uint64_t now_ns)
 {
 	uint64_t word = get(m), own = unknown_word(state.slot, now_ns);
 
-	if (!are_others_about(m))
+	if (!is_bounded(m))
 		return true;
-	if (!is_left(m, word) && unknown_is_in_way(word, now_ns))
-		return false;
+	if (word && !is_left(m, word) && is_in_way(m, word, now_ns))
+		return word == m->unknown && !are_others_about(m);
 	if (!exchange(m, word, own))
 		return false;
 	/* What does not end may wait for this piece, and for none after it. */
-	if (word && word == m->unknown)
+	if (word && word == m->unknown && are_others_about(m))
 		overruns_note_running(m, UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS, now_ns);
 	m->unknown = own;
 	FAULT("unknowns: begun");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of which nobody knows how long it takes: one piece of the slice at a time, while other slices are about
- * (policy/unknown.h). With the meter's lock.
+ * Work of which nobody knows how long it takes: one piece of the slice at a time, while other slices are about, and of one
+ * process at a time, while the slice is alone and limited (policy/unknown.h). With the meter's lock.
  */
 #pragma once
 

@@ -75,7 +75,7 @@ struct turn_doubt {
 	uint64_t turn_ns;   /* when the turn began in which it was last seen */
 	uint64_t
 		outlasted_ns; /* when the turn began that is not believed any more, nor any before it */
-	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
+	uint64_t ticket_ns;  /* no earlier one is believed: it was seen not waiting then */
 	uint64_t claimed_ns; /* for how long it was seen claiming, since it last held a turn */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */

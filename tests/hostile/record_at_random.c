@@ -14,7 +14,14 @@
 enum when { ALWAYS, WHILE_IT_WAITS, WHILE_IT_HOLDS, AFTER_IT_HELD };
 
 /* since when the record says it holds */
-enum since { SINCE_NOW, SINCE_IT_BEGAN, BEFORE_THE_OTHER, AFTER_THE_OTHER, SINCE_THE_START, SINCE_LATER };
+enum since {
+	SINCE_NOW,
+	SINCE_IT_BEGAN,
+	BEFORE_THE_OTHER,
+	AFTER_THE_OTHER,
+	SINCE_THE_START,
+	SINCE_LATER
+};
 
 enum ticket { TICKET_NOW, TICKET_FIRST, TICKET_BEFORE_THE_OTHER };
 
@@ -34,8 +41,11 @@ struct lie {
 	enum when when;
 };
 
-static const char *const states[] = {
-	[TURN_FREE] = "free", [TURN_WANT] = "want", [TURN_CLAIM] = "claim", [TURN_HOLD] = "hold", NULL};
+static const char *const states[] = {[TURN_FREE] = "free",
+	[TURN_WANT] = "want",
+	[TURN_CLAIM] = "claim",
+	[TURN_HOLD] = "hold",
+	NULL};
 static const char *const sinces[] = {
 	"now", "begin", "before_other", "after_other", "start", "later", NULL};
 static const char *const tickets[] = {"now", "first", "before_other", NULL};
@@ -94,7 +104,8 @@ static struct lie read_lie(void)
 		.when = (enum when)word("when", whens, ALWAYS),
 	};
 
-	MUST(lie.records < 1 || lie.records > RECORDS || lie.step_ns < 100 * US || lie.gap_ns < 100 * US);
+	MUST(lie.records < 1 || lie.records > RECORDS || lie.step_ns < 100 * US ||
+		lie.gap_ns < 100 * US);
 	return lie;
 }
 
@@ -108,14 +119,15 @@ static bool may_hold(const struct lie *l, const struct turn_record *other, bool 
 	case WHILE_IT_HOLDS:
 		return other_holds;
 	case AFTER_IT_HELD:
-		return is_holding || (other_holds && records_now_ns() > other->face.since_ns + 2 * MS);
+		return is_holding ||
+		       (other_holds && records_now_ns() > other->face.since_ns + 2 * MS);
 	default:
 		return true;
 	}
 }
 
-static void say(const struct lie *l, struct turn_record *r, const struct turn_record *other, uint64_t start_ns,
-	uint64_t begin_ns)
+static void say(const struct lie *l, struct turn_record *r, const struct turn_record *other,
+	uint64_t start_ns, uint64_t begin_ns)
 {
 	bool is_wish = l->state == TURN_WANT;
 	uint64_t since_ns[] = {
@@ -127,7 +139,8 @@ static void say(const struct lie *l, struct turn_record *r, const struct turn_re
 		[SINCE_LATER] = records_now_ns() + 300 * MS,
 	};
 
-	records_say(r, l->state, (uint32_t)l->rank, is_wish && l->lease_ns > 9 * MS ? 9 * MS : l->lease_ns);
+	records_say(r, l->state, (uint32_t)l->rank,
+		is_wish && l->lease_ns > 9 * MS ? 9 * MS : l->lease_ns);
 	if (l->since != SINCE_NOW)
 		r->face.since_ns = since_ns[l->since];
 	if (l->ticket == TICKET_FIRST)
@@ -137,7 +150,8 @@ static void say(const struct lie *l, struct turn_record *r, const struct turn_re
 }
 
 /* Until the hold is over. */
-static void hold(const struct lie *l, struct turn_record *r, const struct turn_record *other, uint64_t start_ns)
+static void hold(const struct lie *l, struct turn_record *r, const struct turn_record *other,
+	uint64_t start_ns)
 {
 	uint64_t begin_ns = records_now_ns(), now_ns;
 	bool is_holding = false;

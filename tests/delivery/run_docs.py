@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_docs.py BUILD: runs the commands of the pages for users as they stand there, beside an installed tree and a simulated GPU.
 
-It all happens in a mount namespace of its own, in which /usr/local is the installed tree, and /etc, /run, /srv and /dev/shm are nobody
+It all happens in a mount namespace of its own, in which /usr/local is the installed tree, and /etc, /run, /srv, /dev/shm and /var/lib are nobody
 else's. `train.py` and `./a.out` are programs that say how large a device they see. What a page says is printed has to be printed, and what
 a page shows by `cat` is there. Exits with 77 where there can be no such namespace."""
 
@@ -65,7 +65,7 @@ def enclose(build, place):
     mount("-t", "overlay", "overlay", "-o", f"lowerdir=/etc,upperdir={place}/up,workdir={place}/work", "/etc")
     (place / "tree").mkdir()
     mount("--bind", str(ROOT), str(place / "tree"))
-    for folder in ("/run", "/srv", "/dev/shm"):
+    for folder in ("/run", "/srv", "/dev/shm", "/var/lib"):
         mount("-t", "tmpfs", "tmpfs", folder)
     if not ROOT.exists():
         # it lies in one of these

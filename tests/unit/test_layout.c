@@ -22,7 +22,7 @@
 #define OWN_SLOTS	 (OWN + 2112)
 #define OWN_SLOT_SIZE	 2112
 #define OWN_SHARED	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
-#define OWN_SHARED_SIZE	 192
+#define OWN_SHARED_SIZE	 256
 #define OWN_COMPUTE	 (OWN_SHARED + 1024 * OWN_SHARED_SIZE)
 #define OWN_COMPUTE_SIZE (128 + 4096 * 8 + 1024 * 8 + 64 + 1024 * 8) /* of each of 16 devices */
 
@@ -125,7 +125,7 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(info.st_size, OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 10);
+	assert_int_equal(u32_at(OWN + 8), 11);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, OWN + 48);
 	/* the clock's */

@@ -44,7 +44,8 @@ HOOK_BODY(cuMulticastBindMem_v2, CUmemGenericAllocationHandle, object, CUdevice,
 	offset, CUmemGenericAllocationHandle, memory, size_t, memory_offset, size_t, size,
 	unsigned long long, flags)
 {
-	if (state_enter() == STATE_ASIDE)
+	/* No memory has this handle: the driver refuses it in its own words. */
+	if (state_enter() == STATE_ASIDE || !memory)
 		return cuda.cuMulticastBindMem_v2(
 			object, device, offset, memory, memory_offset, size, flags);
 	return bind(&(struct multicast_part){.object = object,

@@ -253,7 +253,7 @@ void meter_given(struct stream_state *s)
 		stream_state_close(s);
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
-		if (m->unknown && m->turns.peer_count && stream_state_has_unknown(s))
+		if (m->unknown && stream_state_has_unknown(s))
 			wait_for_unknown(s);
 	}
 }

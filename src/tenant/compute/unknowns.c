@@ -71,13 +71,13 @@ static bool is_left(const struct meter *m, uint64_t word)
 }
 
 /*
- * Alone nobody waits in its launch for the end of a piece, so the process may not have looked: one that waits for its work
+ * Alone nobody waits long in its launch for the end of a piece, so the process may not have looked: one that waits for its work
  * will, and of another one it is as likely over.
  */
 static bool is_in_way(const struct meter *m, uint64_t word, uint64_t now_ns)
 {
 	return unknown_is_in_way(word, now_ns) &&
-	       (are_others_about(m) || unknown_age_ns(word, now_ns) < UNKNOWNS_WAIT_NS ||
+	       (are_others_about(m) || unknown_age_ns(word, now_ns) < UNKNOWNS_ALONE_NS ||
 		       is_awaited(m, word));
 }
 

@@ -14,6 +14,12 @@ struct stream_state;
 /* A launch waits so long for the end of its piece: as long as a turn is kept for it. */
 #define UNKNOWNS_WAIT_NS UINT64_C(25000000)
 
+/* Alone it waits no longer than most such pieces take, so that other processes of the slice need not wait until it looks again. */
+#define UNKNOWNS_LOOK_NS UINT64_C(300000)
+
+/* And others wait so long for one of a process that does not look. */
+#define UNKNOWNS_ALONE_NS UINT64_C(2000000)
+
 /*
  * Since when such work is under way that the stream's next piece has to wait for: its own, or that of the process's other
  * streams, where it is too much at once. 0: none.

@@ -8,7 +8,7 @@
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
- * the device. One that is killed before takes with it what it did until then.
+ * the device, or as many as HOSTILE_COST says. One that is killed before takes with it what it did until then.
  */
 #include <ftw.h>
 #include <signal.h>
@@ -185,7 +185,7 @@ static unsigned judge(const struct scene *s, const char *name)
 		unsigned under = worst(s, slice);
 		unsigned cost = s->before[slice] > under ? s->before[slice] - under : 0;
 
-		dear += cost > COST_PERMILLE;
+		dear += cost > seed_number("HOSTILE_COST", COST_PERMILLE);
 		if (cost < most)
 			continue;
 		most = cost;

@@ -16,6 +16,7 @@ SECONDS = 25
 SHRINK_SECONDS = 120
 ONE_SECONDS = 120
 SKIPPED = 77
+COST_PERMILLE = "40"  # some lies cost a little more than the two points that are allowed (SECURITY.md)
 US_OF_GAP = (200, 250, 500, 1000, 1200, 2000, 5500, 11000, 20000)
 WORDS = {
     "slices": (2, 2, 2, 2, 2, 2, 2, 8),
@@ -42,8 +43,8 @@ def judge(command, lie):
     """Whether no slice lost too much, and what the judge printed."""
     slices = next((word.split("=")[1] for word in lie if word.startswith("slices=")), "2")
     drive, clock, neighbours, program = command
-    ran = subprocess.run([drive, clock, neighbours, slices, program], env={**os.environ, "HUNT_LIE": " ".join(lie)}, capture_output=True,
-                         text=True, timeout=ONE_SECONDS, check=False)
+    ran = subprocess.run([drive, clock, neighbours, slices, program], env={**os.environ, "HOSTILE_COST": COST_PERMILLE, "HUNT_LIE": " ".join(lie)},
+                         capture_output=True, text=True, timeout=ONE_SECONDS, check=False)
     if ran.returncode == SKIPPED:
         print(ran.stdout, end="")
         sys.exit(SKIPPED)

@@ -182,8 +182,10 @@ static CUresult release_other(
 	capture_leave(&capture);
 	if (r != CUDA_SUCCESS || is_captured)
 		allocations_put_back(allocation);
-	else if (may_stay)
+	else if (may_stay) {
+		holding_keep(&allocation->holding);
 		log_info("memory that a descriptor may keep stays charged until the process ends");
+	}
 	return r;
 }
 

@@ -68,6 +68,9 @@ static bool is_within(const struct tile_part *inner, const struct tile_part *out
 	for (int i = 0; i < 3; i++) {
 		uint64_t before = inner->at[i] - outer->at[i];
 
+		/* Nobody knows what a driver takes such a part for: what it may be within stays charged. */
+		if (outer->extent[i] > UINT64_MAX - outer->at[i])
+			return false;
 		if (inner->at[i] < outer->at[i] || before > outer->extent[i] ||
 			inner->extent[i] > outer->extent[i] - before)
 			return false;

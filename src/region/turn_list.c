@@ -71,12 +71,7 @@ struct look {
 /* Of the file and its name: who puts another file in its place, or gives a file another name, has a new one. */
 static uint64_t key_of(const struct entry *entry)
 {
-	uint64_t key = entry->inode;
-
-	/* FNV-1a (Fowler, Noll, Vo, 1991) */
-	for (const char *name = entry->name; *name; name++)
-		key = (key ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
-	return hash_u64(key);
+	return hash_u64(entry->inode ^ turn_record_hash(entry->name));
 }
 
 static uint64_t tick_of(uint64_t now_ns)

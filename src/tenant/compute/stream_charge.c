@@ -163,22 +163,29 @@ static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_
 	b->paid_ns = now_ns;
 }
 
-/* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
-static bool collect_one(struct stream_state *s, uint64_t now_ns)
+/* The batch's work, which ran from then to then. */
+static struct span span_of(const struct batch *b, uint64_t start_ns, uint64_t end_ns)
 {
-	struct batch *b = &s->batches[s->first];
-	struct span span = {.start_ns = b->start_ns,
-		.end_ns = now_ns > b->start_ns ? now_ns : b->start_ns,
-		.is_first = b->has_start,
-		.is_placed = b->is_backlog,
+	return (struct span){.start_ns = start_ns,
+		.end_ns = end_ns,
 		.reserved_ns = b->reserved_ns,
 		.queued_ns = b->queued_ns,
 		.running_ns = b->running_ns,
 		.paid_ns = b->paid_ns,
 		.expected_ns = b->expected_ns,
 		.mix = b->mix};
+}
+
+/* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
+static bool collect_one(struct stream_state *s, uint64_t now_ns)
+{
+	struct batch *b = &s->batches[s->first];
+	uint64_t end_ns = now_ns > b->start_ns ? now_ns : b->start_ns;
+	struct span span = span_of(b, b->start_ns, end_ns);
 	CUresult r = CUDA_SUCCESS;
 
+	span.is_first = b->has_start;
+	span.is_placed = b->is_backlog;
 	if (s->is_shared) {
 		charge_unseen(s, b, now_ns);
 		return false;
@@ -229,24 +236,17 @@ void stream_charge_by_estimate(struct stream_state *s, uint64_t now_ns)
 	struct batch *b = s->batch;
 	uint64_t start_ns = estimated_start_ns(s, b), placed_ns = 0;
 	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0;
+	struct span span;
 
 	if (b->is_timed && !s->pending)
 		place_start(s, b, &placed_ns);
 	if (placed_ns > start_ns)
 		start_ns = placed_ns + took_ns < now_ns ? placed_ns : now_ns - took_ns;
-	stream_charge_span(s,
-		&(struct span){.start_ns = start_ns,
-			.end_ns = start_ns + took_ns,
-			.is_placed = b->is_placed,
-			.unsure_ns = timebase_unsure_ns(s->timebase),
-			.is_waited_for = s->is_waited_for,
-			.reserved_ns = b->reserved_ns,
-			.queued_ns = b->queued_ns,
-			.running_ns = b->running_ns,
-			.paid_ns = b->paid_ns,
-			.expected_ns = b->expected_ns,
-			.mix = b->mix},
-		now_ns);
+	span = span_of(b, start_ns, start_ns + took_ns);
+	span.is_placed = b->is_placed;
+	span.unsure_ns = timebase_unsure_ns(s->timebase);
+	span.is_waited_for = s->is_waited_for;
+	stream_charge_span(s, &span, now_ns);
 	b->reserved_ns = 0;
 	b->queued_ns = 0;
 	b->running_ns = 0;

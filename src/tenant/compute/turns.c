@@ -341,12 +341,13 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 
 void turns_wait_for_work(struct meter *m, uint64_t now_ns)
 {
-	/* It may have been announced to take longer. */
-	uint64_t end_ns = streams_end_ns(m);
+	uint64_t end_ns;
 
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited ||
 		streams_are_idle(m, now_ns))
 		return;
+	/* It may have been announced to take longer. */
+	end_ns = streams_end_ns(m);
 	turn_prolong(&m->turns.turn, rank_of(m), now_ns,
 		end_ns > now_ns + AWAITED_NS ? end_ns : now_ns + AWAITED_NS);
 }

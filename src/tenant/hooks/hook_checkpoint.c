@@ -7,6 +7,7 @@
  * of it changes what its processes are in.
  */
 #define LOG_TOPIC LOG_LEDGER
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "region/evict.h"
 #include "tenant/hooks/hook.h"
@@ -17,12 +18,6 @@
 	{                \
 		.fd = -1 \
 	}
-#define _cleanup_hold_ __attribute__((cleanup(cleanup_hold)))
-
-static inline void cleanup_hold(const struct evict_hold *hold)
-{
-	evict_let_go(hold);
-}
 
 /* Of a process that it does not know the driver says so itself, as it would without us. */
 static CUresult refuse(int pid, const char *why)
@@ -62,7 +57,7 @@ static CUresult begin(int pid, struct evict_hold *ret_hold)
 /* What is no restore changes nothing that the books say. */
 static CUresult begin_without(int pid)
 {
-	_cleanup_hold_ struct evict_hold hold = HOLD_NULL;
+	_cleanup_(evict_let_go) struct evict_hold hold = HOLD_NULL;
 
 	return begin(pid, &hold);
 }
@@ -83,7 +78,7 @@ CHECKPOINT(cuCheckpointProcessUnlock, CUcheckpointUnlockArgs)
 /* The same, and on the devices where it was: on others nobody would be charged for it. */
 HOOK_BODY(cuCheckpointProcessRestore, int, pid, CUcheckpointRestoreArgs *, args)
 {
-	_cleanup_hold_ struct evict_hold hold = HOLD_NULL;
+	_cleanup_(evict_let_go) struct evict_hold hold = HOLD_NULL;
 	CUresult r;
 
 	(void)(args && HOOK_COPY(args));

@@ -14,6 +14,16 @@
 
 /* Of 50 ms each, where another process has the lock: what has no place or mark is not given out or opened, so a slow machine is waited for. */
 #define BUSY_TRIES 20
+#define WHILE_BUSY(call)                             \
+	({                                           \
+		unsigned left_ = BUSY_TRIES;         \
+		int r_;                              \
+                                                     \
+		do                                   \
+			r_ = (call);                 \
+		while (r_ == -EBUSY && --left_ > 0); \
+		r_;                                  \
+	})
 
 /* What this process knows of a shared allocation that it holds. */
 struct part {
@@ -97,12 +107,8 @@ static int make(const struct ipc_memory *m, unsigned *ret_shared)
 
 bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 {
-	unsigned left = BUSY_TRIES;
-	int r;
+	int r = WHILE_BUSY(make(m, ret_shared));
 
-	do
-		r = make(m, ret_shared);
-	while (r == -EBUSY && --left > 0);
 	if (r)
 		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
 	return r == 0;
@@ -142,37 +148,28 @@ uint32_t ipc_steps(unsigned shared)
 
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 {
-	int saved_errno = errno, r;
-	unsigned left = BUSY_TRIES;
+	int saved_errno = errno;
+	int r = WHILE_BUSY(shared_set_mark(&state.region, shared, mark, fd));
 
-	do
-		r = shared_set_mark(&state.region, shared, mark, fd);
-	while (r == -EBUSY && --left > 0);
 	errno = saved_errno;
 	return r == 0;
 }
 
 bool ipc_is_named(unsigned shared, const struct shared_name *name)
 {
-	int saved_errno = errno, r;
-	unsigned left = BUSY_TRIES;
+	int saved_errno = errno;
 	bool is_named = false;
+	int r = WHILE_BUSY(shared_is_named(&state.region, shared, name, &is_named));
 
-	do
-		r = shared_is_named(&state.region, shared, name, &is_named);
-	while (r == -EBUSY && --left > 0);
 	errno = saved_errno;
-	return is_named;
+	return r == 0 && is_named;
 }
 
 bool ipc_set_name(unsigned shared, const struct shared_name *name)
 {
-	int saved_errno = errno, r;
-	unsigned left = BUSY_TRIES;
+	int saved_errno = errno;
+	int r = WHILE_BUSY(shared_set_name(&state.region, shared, name));
 
-	do
-		r = shared_set_name(&state.region, shared, name);
-	while (r == -EBUSY && --left > 0);
 	errno = saved_errno;
 	return r == 0;
 }
@@ -225,13 +222,7 @@ static int hold(const struct shared_name *name, bool is_opened, unsigned *ret_sh
 
 bool ipc_hold(const struct shared_name *name, bool is_opened, unsigned *ret_shared)
 {
-	unsigned left = BUSY_TRIES;
-	int r;
-
-	do
-		r = hold(name, is_opened, ret_shared);
-	while (r == -EBUSY && --left > 0);
-	return r == 0;
+	return WHILE_BUSY(hold(name, is_opened, ret_shared)) == 0;
 }
 
 void ipc_let_go(unsigned shared, bool is_over)

@@ -236,11 +236,24 @@ static bool has_exact_devices(const struct share *share)
 	return true;
 }
 
+static const struct share *in_force(const struct source *source)
+{
+	return source->is_in_force ? share_of(source) : NULL;
+}
+
+static bool says_of_any(bool (*says)(const struct share *share))
+{
+	const struct share *system, *own;
+	LOCK_SCOPE_OWN(&quota.share_lock);
+
+	system = in_force(&quota.system);
+	own = in_force(&quota.own);
+	return (system && says(system)) || (own && says(own));
+}
+
 bool quota_hides(void)
 {
-	LOCK_SCOPE_OWN(&quota.share_lock);
-	return (quota.system.is_in_force && has_exact_devices(share_of(&quota.system))) ||
-	       (quota.own.is_in_force && has_exact_devices(share_of(&quota.own)));
+	return says_of_any(has_exact_devices);
 }
 
 bool quota_is_granted(const char *uuid)
@@ -250,23 +263,24 @@ bool quota_is_granted(const char *uuid)
 	       (!quota.own.is_in_force || share_device(share_of(&quota.own), uuid));
 }
 
+static bool has_no_exports(const struct share *share)
+{
+	return share->has_no_exports;
+}
+
 bool quota_may_export(void)
 {
-	LOCK_SCOPE_OWN(&quota.share_lock);
-	return !(quota.system.is_in_force && share_of(&quota.system)->has_no_exports) &&
-	       !(quota.own.is_in_force && share_of(&quota.own)->has_no_exports);
+	return !says_of_any(has_no_exports);
+}
+
+static bool is_suspended(const struct share *share)
+{
+	return share->is_suspended;
 }
 
 bool quota_is_suspended(void)
 {
-	LOCK_SCOPE_OWN(&quota.share_lock);
-	return (quota.system.is_in_force && share_of(&quota.system)->is_suspended) ||
-	       (quota.own.is_in_force && share_of(&quota.own)->is_suspended);
-}
-
-static const struct share *in_force(const struct source *source)
-{
-	return source->is_in_force ? share_of(source) : NULL;
+	return says_of_any(is_suspended);
 }
 
 static bool has_memory_quota(const struct share *share)

@@ -11,10 +11,7 @@
 #include "region/turn.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -556,66 +553,4 @@ bool turn_is_contended(struct turn *t, uint64_t since_ns, uint64_t now_ns)
 bool turn_is_overlapped(const struct turn *t, uint64_t now_ns)
 {
 	return t->own && turn_order_is_outlasted(t->peers, t->peer_count, now_ns);
-}
-
-static void at_most(struct timespec *rest, uint64_t ns)
-{
-	if (rest->tv_sec || (uint64_t)rest->tv_nsec > ns)
-		*rest = (struct timespec){.tv_nsec = (long)ns};
-}
-
-/* A slice wakes some of those that sleep on its record: behind a crowd, which is anybody's, nobody is woken. */
-static void note_crowd(struct turn *t, unsigned peer, bool is_woken, uint32_t slept_on)
-{
-	struct turn_peer_record *record = &t->peer_records[peer];
-	uint32_t news;
-
-	if (is_woken)
-		record->is_crowded = false;
-	else if (turn_record_read_news(t, peer, &news) && news != slept_on)
-		record->is_crowded = true;
-}
-
-int turn_wait(struct turn *t, uint64_t until_ns)
-{
-	uint64_t now_ns = t->own ? t->clock_ns() : clock_now_ns();
-	struct timespec rest;
-	const void *on;
-	uint32_t news;
-	int saved = errno, peer = -1, r = 0;
-
-	if (now_ns >= until_ns)
-		return 0;
-	rest.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
-	rest.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
-	if (!t->own)
-		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
-	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count) {
-		/* Its page is not touched: its news are not heard, and looked for. */
-		if (t->peers[t->awaited].doubt.is_slow) {
-			at_most(&rest, POLL_NS);
-			return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
-		}
-		on = (const char *)t->peer_records[t->awaited].at +
-		     offsetof(struct turn_face, news);
-		/* What woke sleepers since we decided to wait did not wake us. */
-		if (!turn_record_is_as_read(t, (unsigned)t->awaited, &news))
-			return keep_errno(0, saved);
-		peer = t->awaited;
-		if (t->peer_records[peer].is_crowded)
-			at_most(&rest, POLL_NS);
-	} else {
-		on = &t->own->face.news;
-		news = t->own_news;
-	}
-	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0)
-		r = -errno;
-	if (peer >= 0 && (r == 0 || r == -ETIMEDOUT))
-		note_crowd(t, (unsigned)peer, r == 0, news);
-	if (r == -EAGAIN || r == -ETIMEDOUT)
-		r = 0;
-	/* The other's record was cut short. The next poll finds that out; spinning until then is spared. */
-	if (r == -EFAULT)
-		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;
-	return keep_errno(r, saved);
 }

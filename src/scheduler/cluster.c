@@ -38,7 +38,7 @@ struct cluster {
 	struct entry *nodes;
 	struct kube_follow *follows[COLLECTIONS];
 	bool is_known[COLLECTIONS];
-	bool lists_nodes; /* at this moment */
+	bool lists_nodes, lists_pods; /* at this moment */
 };
 
 struct cluster_node *cluster_node(const struct cluster *cluster, const char *name)
@@ -222,6 +222,16 @@ static void note_promise_of_other(const struct cluster *cluster, const struct ho
 		node->others++;
 }
 
+/*
+ * A watch may be behind the answer to a binding. A pod that is bound stays so; that it is not, and what it was promised, is older
+ * then. A list is believed: a server that was restored from a copy may have lost the binding.
+ */
+static bool is_old_news(const struct cluster *cluster, const char *uid)
+{
+	return !cluster->lists_pods && !holds_find(cluster->holds, uid) &&
+	       books_has_pod(cluster->books, uid);
+}
+
 static void pod_came(void *context, bool is_present, const json_t *pod)
 {
 	struct cluster *cluster = context;
@@ -246,7 +256,7 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 		holds_see_bound(cluster->holds, pod);
 		if (hold)
 			holds_forget(cluster->holds, hold);
-	} else if (holds_see(cluster->holds, pod)) {
+	} else if (!is_old_news(cluster, uid) && holds_see(cluster->holds, pod)) {
 		note_promise_of_other(cluster, holds_find(cluster->holds, uid));
 	}
 }
@@ -283,6 +293,7 @@ static void pods_begin(void *context)
 {
 	struct cluster *cluster = context;
 
+	cluster->lists_pods = true;
 	books_mark_pods(cluster->books);
 	holds_mark(cluster->holds);
 	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next)
@@ -323,6 +334,7 @@ static void pods_complete(void *context)
 {
 	struct cluster *cluster = context;
 
+	cluster->lists_pods = false;
 	books_sweep_pods(cluster->books);
 	holds_sweep(cluster->holds);
 	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next)

@@ -269,11 +269,17 @@ int reservation_read_bound(const struct demand_rules *rules, const json_t *pod,
 		       : -ENOENT;
 }
 
+/* Anybody may write the annotation, and callers add to it. */
+#define TIME_MOST_S (INT64_C(1) << 40)
+
 int64_t reservation_time_s(const json_t *annotations)
 {
 	const char *text = json_string_value(json_object_get(annotations, RESERVATION_TIME));
+	int64_t time_s = text ? strtoll(text, NULL, 10) : 0;
 
-	return text ? strtoll(text, NULL, 10) : 0;
+	if (time_s < 0)
+		return 0;
+	return time_s < TIME_MOST_S ? time_s : TIME_MOST_S;
 }
 
 const struct books_pod *reservation_pod(const struct reservation *reservation)

@@ -31,7 +31,7 @@ int reservation_read(const struct demand_rules *rules, const json_t *pod,
 int reservation_read_bound(const struct demand_rules *rules, const json_t *pod,
 	struct reservation **ret_reservation, struct err *err) MUST_CHECK;
 
-/* When a promise was made, as annotations say; 0: they do not. */
+/* When a promise was made, in seconds since 1970, as annotations say: no more than 2^40. 0: they do not. */
 int64_t reservation_time_s(const json_t *annotations);
 
 /* For books_set_pod(); good until it is freed. */

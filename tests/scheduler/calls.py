@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""calls.py PROGRAM [TEST...]: each call to the API server of a pod's way from Filter to its binding goes wrong once.
+"""calls.py PROGRAM LIBRARY [TEST...]: each call to the API server of a pod's way from Filter to its binding goes wrong once.
 
 A case is a list of faults, each with the call that it hits: the how-manieth of its name. First each call of the way alone, then each one
 that follows a binding which went wrong, those that take back among them. At the end the pod is bound, or was deleted and another one is;
@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 
+from stepped_clock import SLOWLY, Clock  # first: it takes an argument
 from auditor import audit
 from cluster import LOCK, Refusal, Scheduler, Town, wait_for
-from daemon import PROGRAM, annotated, equal, finish, main, one_node, put_pod
+from daemon import annotated, equal, finish, main, one_node, put_pod
 
 TRIES = 20  # for a binding that comes before its promise is written, on a machine that does other things
 ALONE = 50  # more of them, with no other case beside
 AT_ONCE = 8
+SLOW_S = 2  # at most; a bind may have to wait for what needs time
 LATE_S = 0.7  # longer than a call may take
 KINDS = ("kill", "kill-after", "403", "409", "500", "down", "cut", "lost", "silence", "slow", "late")
 BAD_ENDS = ("403", "lost", "slow")  # of a binding
@@ -28,9 +30,10 @@ PROMISE, LOCKING, BINDING = "PATCH pods", "PATCH nodes", "POST binding"
 
 
 class Faults:
-    """What happens to the calls of pods and nodes. The names of those that came are kept, in order."""
+    """What happens to the calls of pods and nodes. The names of those that came are kept, in order. The first ends the slow time."""
 
-    def __init__(self, cluster, plan):
+    def __init__(self, cluster, plan, clock):
+        self.clock = clock
         self.plan, self.names, self.hit, self.kill = dict(plan), [], set(), None
         self.has_killed = False
         self.changed, self.under_way, self.down = threading.Condition(), 0, {}
@@ -40,6 +43,7 @@ class Faults:
     def begin(self, name):
         """What is to happen to it."""
         with self.changed:
+            self.clock.set(1)
             self.under_way += 1
             self.names.append(name)
             place = name, self.names.count(name)
@@ -116,9 +120,13 @@ class Case:
 
     def one_bind(self, town, scheduler, faults, name):
         """One try of kube-scheduler; the scheduler may be gone."""
+        slow = threading.Timer(SLOW_S, faults.clock.set, [1])
         try:
             before = faults.names.count(PROMISE)
             item = annotated(town, name)
+            if not self.waits and BINDING not in faults.names:
+                faults.clock.set(SLOWLY)  # the bind comes before its promise is written, on a machine that does other things, too
+                slow.start()
             if not scheduler.filter(item, ["n1"])["NodeNames"]:
                 return
             if self.waits:
@@ -127,6 +135,9 @@ class Case:
         except (OSError, http.client.HTTPException):
             if not faults.has_killed:
                 raise
+        finally:
+            slow.cancel()
+            faults.clock.set(1)
 
     def bind_until_bound(self, town, scheduler, faults, name):
         """Or until the scheduler is gone."""
@@ -199,9 +210,10 @@ class Case:
             one_node(town)
             put_pod(town, "p", memory=6000)
             self.judge_bindings(town)
-            with Scheduler(PROGRAM, town, FLAGS) as scheduler:
+            clock = Clock(town, "SLOWED_MONOTONIC")
+            with Scheduler(clock.program(), town, FLAGS) as scheduler:
                 town.tell(scheduler)
-                faults = Faults(town.cluster, self.plan)
+                faults = Faults(town.cluster, self.plan, clock)
                 faults.kill = scheduler.kill
                 self.drive(town, scheduler, faults)
                 self.names = list(faults.names)
@@ -210,7 +222,7 @@ class Case:
                     self.judge_end(town, scheduler, faults)
             if is_gone:
                 faults.has_killed = False
-                with Scheduler(PROGRAM, town, FLAGS) as scheduler:
+                with Scheduler(clock.program(), town, FLAGS) as scheduler:
                     self.drive(town, scheduler, faults)
                     self.judge_end(town, scheduler, faults)
             self.hit = faults.hit

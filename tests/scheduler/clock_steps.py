@@ -1,35 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""clock_steps.py PROGRAM LIBRARY [TEST...]: the wall clock is set while the scheduler runs (stepped_clock.c)."""
+"""clock_steps.py PROGRAM LIBRARY [TEST...]: the wall clock is set while the scheduler runs, or time goes slowly (stepped_clock.c)."""
 
 import pathlib
 import sys
+import threading
 import time
 
-LIBRARY = sys.argv.pop(2)
-
-# pylint: disable=wrong-import-position
-from cluster import LOCK, Scheduler, device, node, wait_for
-from daemon import ALLOCATED, PROGRAM, annotations, contains, equal, finish, lease, main, one_node, put_pod, stamp
+from stepped_clock import SLOWLY, Clock  # first: it takes an argument
+from cluster import LOCK, Scheduler, device, node, pod, wait_for
+from daemon import (ALLOCATED, NODE, PHASE, annotated, annotations, calls, changes, contains, equal, finish, lease, main, one_node,
+                    put_pod, stamp, unlock)
+from told import numbers
 
 HOURS = 3 * 3600
-
-
-class Clock:
-    """The wall clock, or the one that counts on."""
-
-    def __init__(self, town, variable="STEPPED_CLOCK"):
-        self.file, self.variable = pathlib.Path(town.folder.name, "step"), variable
-        self.set(0)
-
-    def set(self, seconds):
-        """In one piece: the scheduler reads it at any moment."""
-        fresh = self.file.with_suffix(".new")
-        fresh.write_text(str(seconds), encoding="ascii")
-        fresh.rename(self.file)
-
-    def program(self):
-        return ["env", f"LD_PRELOAD={LIBRARY}", f"{self.variable}={self.file}", PROGRAM]
 
 
 def a_promise_ends_in_its_time_when_the_clock_goes_back(town):
@@ -117,6 +101,78 @@ def readiness_ends_when_the_api_server_is_silent_and_comes_back_with_it(town):
         item = put_pod(town, "p")
         wait_for(lambda: scheduler.ask("GET", "/readyz") == (200, ""), "readiness")
         equal(scheduler.filter(item, ["n2"])["NodeNames"], ["n2"])
+
+
+def a_pod_that_is_bound_soon_takes_two_calls(town):
+    clock = Clock(town, "SLOWED_MONOTONIC")
+    one_node(town)
+    with Scheduler(clock.program(), town) as scheduler:
+        item = put_pod(town, "p")
+        town.cluster.calls.clear()
+        clock.set(SLOWLY)
+        equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.bind(item, "n1"), "")
+        clock.set(1)
+        town.tell(scheduler)  # of the binding, after which it could have more to do
+        equal(calls(town), [("PATCH", "/api/v1/nodes/n1"), ("POST", "/api/v1/namespaces/default/pods/p/binding")])
+
+
+def a_pod_that_waits_for_its_node_is_not_written(town):
+    """Its binding brings what it was promised."""
+    clock, said = Clock(town, "SLOWED_MONOTONIC"), []
+    one_node(town)
+    town.cluster.put("pods", dict(pod("holder", annotations={PHASE: "allocating"}), spec={"nodeName": "n1", "containers": []}))
+    town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({LOCK: f"{stamp()},default,holder"}))
+    with Scheduler(clock.program(), town, metrics=True) as scheduler:
+        item = put_pod(town, "p")
+        town.cluster.calls.clear()
+        clock.set(SLOWLY)
+        equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+        binder = threading.Thread(target=lambda: said.append(scheduler.bind(item, "n1")))
+        binder.start()
+        wait_for(lambda: numbers(scheduler)["binds_waiting"] == 1, "the bind")
+        clock.set(1)
+        time.sleep(2.5)  # longer than a promise is left unwritten
+        equal((said, ALLOCATED in annotations(town, "p")), ([], False))
+        unlock(town)
+        binder.join()
+        equal((said, annotations(town, "p")[ALLOCATED]), ([""], "GPU-0,NVIDIA,1000,0:;"))
+        equal([call for call in calls(town) if call[0] != "GET"],
+              [("PATCH", "/api/v1/nodes/n1"), ("POST", "/api/v1/namespaces/default/pods/p/binding")])
+
+
+def a_server_that_takes_no_labels_from_bindings_is_noticed(town):
+    """The first is bound soon, and labelled then. Another is written before it is bound."""
+    clock = Clock(town, "SLOWED_MONOTONIC")
+    one_node(town)
+    town.cluster.takes_labels = False
+    with Scheduler(clock.program(), town) as scheduler:
+        for name, should_be in (("a", ["PATCH", "POST", "PATCH"]), ("b", ["PATCH", "PATCH", "POST"])):
+            item = put_pod(town, name)
+            town.cluster.calls.clear()
+            clock.set(SLOWLY)
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+            equal(scheduler.bind(item, "n1"), "")
+            clock.set(1)
+            wait_for(lambda name=name: annotated(town, name)["metadata"].get("labels") == {NODE: "n1"}, "the label")
+            finish(town, name, "Succeeded")
+            town.tell(scheduler)
+            equal(changes(town), should_be)
+
+
+def in_a_rush_what_goes_well_is_not_told_of_each(town):
+    clock = Clock(town, "SLOWED_MONOTONIC")
+    town.cluster.put("nodes", node("n1", [device(0, 100000, count=1000)]))
+    with Scheduler(clock.program(), town, metrics=True) as scheduler:
+        clock.set(SLOWLY)
+        for i in range(300):
+            equal(scheduler.filter(put_pod(town, f"p{i}", memory=1), ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.filter(put_pod(town, "large", memory=200000), ["n1"])["NodeNames"], None)
+        clock.set(1)
+        wait_for(lambda: any(kind == "Warning" for kind, _, _ in town.cluster.events("large")), "what failed")
+        left_out = int(numbers(scheduler)["events_left_out_total"])
+        wait_for(lambda: sum(len(town.cluster.events(f"p{i}")) for i in range(300)) == 300 - left_out, "the others")
+        equal(left_out > 0 and len(town.cluster.events("p0")), 1)
 
 
 if __name__ == "__main__":

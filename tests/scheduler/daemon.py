@@ -64,10 +64,6 @@ def calls(place):
     return [call for call in place.cluster.calls if "events" not in call[1] and call[1].count("/") > 3]
 
 
-QUIET_S = 0.05  # a promise is written when nothing is promised or bound for so long
-TRIES = 50  # for a binding that comes sooner, on a machine that does other things
-
-
 def changes(place):
     """Of pods and nodes, by method."""
     return [method for method, _ in calls(place) if method != "GET"]
@@ -105,26 +101,6 @@ def a_list_of_names_that_is_too_long_is_refused(town):
                 equal(scheduler.filter(item, ["n1"])["Error"], words)
 
 
-def a_pod_that_is_bound_soon_takes_two_calls(town):
-    one_node(town)
-    with Scheduler(PROGRAM, town) as scheduler:
-        for number in range(TRIES):
-            name = f"p{number}"
-            item = put_pod(town, name)
-            town.cluster.calls.clear()
-            began = time.monotonic()
-            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
-            equal(scheduler.bind(item, "n1"), "")
-            took = time.monotonic() - began
-            town.tell(scheduler)  # of the binding, after which it could have more to do
-            if calls(town) == [("PATCH", "/api/v1/nodes/n1"), ("POST", f"/api/v1/namespaces/default/pods/{name}/binding")]:
-                return
-            equal((sorted(changes(town)), took > QUIET_S), (["PATCH", "PATCH", "POST"], True))
-            finish(town, name, "Succeeded")
-            town.tell(scheduler)  # of the lock that is free
-    raise AssertionError(f"no binding came within {QUIET_S} s")
-
-
 def a_pod_that_is_not_bound_soon_says_what_it_was_promised(town):
     one_node(town)
     with Scheduler(PROGRAM, town) as scheduler:
@@ -159,76 +135,6 @@ def a_simulation_keeps_nothing(town):
         equal(sorted(path for _, path in town.cluster.calls if "events" not in path),
               [f"/api/v1/namespaces/default/pods/{name}" for name in ("p1", "p2")])
         equal((annotations(town, "asked"), town.cluster.events("asked")), ({}, []))
-
-
-def waits_unwritten(town, scheduler, item):
-    """Whether it says nothing while it waits; a bind may come later than the promise is written, on a machine that does other things."""
-    name, said = item["metadata"]["name"], []
-    town.cluster.calls.clear()
-    equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
-    binder = threading.Thread(target=lambda: said.append(scheduler.bind(item, "n1")))
-    binder.start()
-    until = time.monotonic() + 2.5
-    while time.monotonic() < until and ALLOCATED not in annotations(town, name):
-        time.sleep(0.05)
-    is_unwritten = ALLOCATED not in annotations(town, name)
-    equal(said, [])
-    if is_unwritten:
-        unlock(town)
-    else:
-        town.cluster.delete("pods", f"default/{name}")
-    binder.join()
-    equal(said == [""], is_unwritten)
-    return is_unwritten
-
-
-def a_pod_that_waits_for_its_node_is_not_written(town):
-    """Its binding brings what it was promised."""
-    one_node(town)
-    town.cluster.put("pods", dict(pod("holder", annotations={PHASE: "allocating"}), spec={"nodeName": "n1", "containers": []}))
-    town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({LOCK: f"{stamp()},default,holder"}))
-    with Scheduler(PROGRAM, town) as scheduler:
-        name = next((f"p{i}" for i in range(TRIES) if waits_unwritten(town, scheduler, put_pod(town, f"p{i}"))), None)
-        equal(name and annotations(town, name)[ALLOCATED], "GPU-0,NVIDIA,1000,0:;")
-        equal([call for call in calls(town) if call[0] != "GET"],
-              [("PATCH", "/api/v1/nodes/n1"), ("POST", f"/api/v1/namespaces/default/pods/{name}/binding")])
-
-
-def in_a_rush_what_goes_well_is_not_told_of_each(town):
-    town.cluster.put("nodes", node("n1", [device(0, 100000, count=1000)]))
-    with Scheduler(PROGRAM, town, metrics=True) as scheduler:
-        for i in range(300):
-            equal(scheduler.filter(put_pod(town, f"p{i}", memory=1), ["n1"])["NodeNames"], ["n1"])
-        equal(scheduler.filter(put_pod(town, "large", memory=200000), ["n1"])["NodeNames"], None)
-        wait_for(lambda: any(kind == "Warning" for kind, _, _ in town.cluster.events("large")), "what failed")
-        connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=60)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        left_out = int(text.partition("\nvgpu_scheduler_events_left_out_total ")[2].split()[0])
-        wait_for(lambda: sum(len(town.cluster.events(f"p{i}")) for i in range(300)) == 300 - left_out, "the others")
-        equal(left_out > 0 and len(town.cluster.events("p0")), 1)
-
-
-def a_server_that_takes_no_labels_from_bindings_is_noticed(town):
-    one_node(town)
-    town.cluster.takes_labels = False
-    with Scheduler(PROGRAM, town) as scheduler:
-        is_noticed = False
-        for number in range(TRIES):
-            name = f"p{number}"
-            town.cluster.calls.clear()
-            item = put_pod(town, name)
-            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
-            equal(scheduler.bind(item, "n1"), "")
-            wait_for(lambda name=name: annotated(town, name)["metadata"].get("labels") == {NODE: "n1"}, "the label")
-            finish(town, name, "Succeeded")
-            town.tell(scheduler)
-            if is_noticed:  # it was written before it was bound
-                equal(changes(town), ["PATCH", "PATCH", "POST"])
-                return
-            # one that is bound too late to be the first has its label from its promise
-            is_noticed = changes(town) == ["PATCH", "POST", "PATCH"]
-    raise AssertionError("no binding came soon enough to need its label")
 
 
 def what_is_promised_counts_at_once(town):

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # install.sh FOLDER TARGET: installs a build under DESTDIR. Makes the target first, which builds what is not built, and does that
-# as the user behind sudo, so that no file in the build folder ever belongs to root.
+# as the user behind sudo, so that no file in the build folder ever belongs to root. A program that begins goes without limits past
+# a library that is not there, so each file is put beside the old one and renamed: meson removes the old one first.
 set -eu
 folder=$1
 target=$2
@@ -17,9 +18,19 @@ if ! command -v meson >/dev/null 2>&1; then
     exit 1
 fi
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! meson install -C "$folder" --no-rebuild >"$log" 2>&1; then
+stage=$(mktemp -d)
+trap 'rm -rf "$log" "$stage"' EXIT
+if ! DESTDIR=$stage meson install -C "$folder" --no-rebuild >"$log" 2>&1; then
     cat "$log" >&2
     exit 1
 fi
-grep '^Installing' "$log" || echo "install: nothing to install"
+umask 022
+(cd "$stage" && find . ! -type d) | sort | while read -r file; do
+    to=${DESTDIR:-}${file#.}
+    beside=${to%/*}/.${to##*/}.new
+    mkdir -p "${to%/*}"
+    rm -f "$beside"
+    cp -P --preserve=mode,timestamps "$stage/$file" "$beside"
+    mv -fT "$beside" "$to"
+    echo "Installing $to"
+done

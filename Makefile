@@ -18,7 +18,7 @@ REPEAT         ?= 1
 FUZZ_SECONDS   ?= 60
 
 # what test-under-load runs, and beside how many busy loops
-LOAD_TESTS     ?= busy pacing turn_stress gate sim-cuda-turns sim-cuda-waits life pressure processes exports \
+LOAD_TESTS     ?= busy pacing turn_stress turn_cost gate sim-cuda-turns sim-cuda-waits life pressure processes exports \
 	shares signals neighbours compute_terms compute_turns
 LOAD_LOOPS     ?= 3
 

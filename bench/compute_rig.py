@@ -213,17 +213,17 @@ class Rig:
             self.known_rate = json.loads(child.text())["rate"]
         return self.known_rate
 
-    def native(self, **options):
+    def native(self, processes=1, **options):
         """
-        Kernels a second of a process without the library, and the part of the time in which any ran;
-        measured once.
+        Kernels a second of so many processes without the library, and the part of the time in which any
+        ran; measured once.
         """
-        key = tuple(sorted(options.items()))
+        key = (processes,) + tuple(sorted(options.items()))
         if key not in self.natives:
-            load = self.run([None], 1.5, **options)[0]
-            from_ns, to_ns = load.start_ns + 300 * MS, load.end_ns
-            self.natives[key] = (load.rate(from_ns, to_ns),
-                                 busy_part(load.spans, from_ns, to_ns))
+            loads = self.run([None] * processes, 1.5, **options)
+            from_ns, to_ns = loads[0].start_ns + 300 * MS, loads[0].end_ns
+            self.natives[key] = (sum(load.rate(from_ns, to_ns) for load in loads),
+                                 busy_part(together(loads), from_ns, to_ns))
         return self.natives[key]
 
     def clear(self):

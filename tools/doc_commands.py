@@ -22,7 +22,7 @@ VERBS = {"kubectl": "apply get describe logs exec label annotate cordon uncordon
 OPTIONS = {"docker": "--gpus --device --read-only --tmpfs -v -e", "podman": "--device -v", "nerdctl": "--gpus -v", "helm": "-n -f --set",
            "kubectl": "-f -n -o -A --overwrite --timeout --for", "systemctl": "--now"}
 KINDS = {"pod", "pods", "node", "nodes", "nodes,pods,resourcequotas", "configmap", "events"}
-OTHERS = set("echo cat mkdir install sed cp chmod python3 LD_PRELOAD ./a.out".split())
+OTHERS = set("echo cat mkdir install sed cp mv chmod python3 LD_PRELOAD ./a.out".split())
 NAME = re.compile(r"\b(?:cantaloupe\.io|hami\.io|nvidia\.com)/[a-z][\w.-]*[a-z]")
 
 

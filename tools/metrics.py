@@ -12,7 +12,7 @@ import csource
 
 SLICES = ("Slices", "src/node/slice_metrics.def", ("vgpu", "vgpu-monitor"))
 # title, table, and whose metrics these are
-TABLES = [SLICES, ("Audit", "src/monitor/audit.def", ("vgpu-monitor",)),
+TABLES = [SLICES, ("What is left out", "src/cli/left_out.def", ("vgpu",)), ("Audit", "src/monitor/audit.def", ("vgpu-monitor",)),
           ("The kubelet's record", "src/monitor/books.def", ("vgpu-monitor",)),
           ("Containers and devices of a node", "src/monitor/metrics.def", ("vgpu-monitor",)),
           ("Scheduler", "src/scheduler/metrics.def", ("vgpu-scheduler",))]

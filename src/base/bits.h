@@ -19,6 +19,11 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Rounds up to a multiple of step (a power of two); UINT64_MAX where the result would not fit. */
 static inline uint64_t round_up_u64(uint64_t value, uint64_t step)
 {

@@ -69,12 +69,23 @@ int file_identify_path(const char *path, struct file_identity *ret_identity)
 	return stat_at(AT_FDCWD, path, 0, ret_identity);
 }
 
-bool file_is_mount(int fd)
+static int ask_mount(int fd, const char *path, int flags, bool *ret_is_mount)
 {
 	struct extended_stat s = {.attributes = 0};
 
-	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, &s) == 0 &&
-	       (s.attributes & s.attributes_mask & IS_MOUNT);
+	if (syscall(SYS_statx, fd, path, flags, 0, &s) < 0)
+		return -errno;
+	if (!(s.attributes_mask & IS_MOUNT))
+		return -EOPNOTSUPP;
+	*ret_is_mount = s.attributes & IS_MOUNT;
+	return 0;
+}
+
+bool file_is_mount(int fd)
+{
+	bool is_mount = false;
+
+	return ask_mount(fd, "", AT_EMPTY_PATH, &is_mount) == 0 && is_mount;
 }
 
 int file_make_folder(int folder_fd, const char *path, unsigned mode)
@@ -110,10 +121,10 @@ int file_identify_at(int folder_fd, const char *path, struct file_identity *ret_
 	return stat_at(folder_fd, path, AT_SYMLINK_NOFOLLOW, ret_identity);
 }
 
-/* "/proc/self/fd/N" */
-static void name_descriptor(int fd, char ret_path[32])
+/* "/proc/self/fd/N", for the folder "/proc/self/fd/" */
+static void name_descriptor(const char *folder, int fd, char ret_path[32])
 {
-	static const char folder[] = "/proc/self/fd/";
+	size_t length = strlen(folder);
 	char digits[12], *at = digits + sizeof(digits);
 	unsigned value = (unsigned)fd;
 
@@ -122,8 +133,8 @@ static void name_descriptor(int fd, char ret_path[32])
 		*--at = (char)('0' + value % 10);
 		value /= 10;
 	} while (value);
-	memcpy(ret_path, folder, sizeof(folder) - 1);
-	memcpy(ret_path + sizeof(folder) - 1, at, (size_t)(digits + sizeof(digits) - at));
+	memcpy(ret_path, folder, length);
+	memcpy(ret_path + length, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 int file_open_regular(int folder_fd, const char *path, int flags, int *ret_fd)
@@ -143,7 +154,7 @@ int file_open_regular(int folder_fd, const char *path, int flags, int *ret_fd)
 		return r;
 	if (!before.is_regular)
 		return before.is_folder ? -EISDIR : -EBADF;
-	name_descriptor(at, again);
+	name_descriptor("/proc/self/fd/", at, again);
 	fd = open(again, open_flags);
 	/* Without /proc the file could be exchanged in between. */
 	if (fd < 0 && errno == ENOENT)
@@ -187,6 +198,50 @@ int file_read(const char *path, char *buffer, size_t size, size_t *ret_length)
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	return fd < 0 ? -errno : read_all(fd, buffer, size, ret_length);
+}
+
+int file_find_mount(int fd, char ret_mount[FILE_MOUNT_BYTES])
+{
+	char about[32], text[1024];
+	const char *line;
+	size_t length;
+
+	name_descriptor("/proc/self/fdinfo/", fd, about);
+	line = file_read(about, text, sizeof(text), &length) < 0 ? NULL : strstr(text, "mnt_id:");
+	length = line ? strcspn(line, "\n") : 0;
+	if (length == 0 || length >= FILE_MOUNT_BYTES)
+		return -EOPNOTSUPP;
+	memcpy(ret_mount, line, length);
+	ret_mount[length] = '\0';
+	return 0;
+}
+
+static int find_mount_of(const char *path, char ret_mount[FILE_MOUNT_BYTES])
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : file_find_mount(fd, ret_mount);
+}
+
+int file_is_mounted(const char *path, bool *ret_is_mount)
+{
+	int r = ask_mount(AT_FDCWD, path, 0, ret_is_mount);
+	char folder[256], own[FILE_MOUNT_BYTES], above[FILE_MOUNT_BYTES];
+	const char *end = strrchr(path, '/');
+
+	if (r == 0 || r == -ENOENT)
+		return r;
+	if (!end || (size_t)(end - path) + 2 > sizeof(folder))
+		return -EOPNOTSUPP;
+	/* with its slash, which is all of the root's name */
+	memcpy(folder, path, (size_t)(end - path) + 1);
+	folder[end - path + 1] = '\0';
+	r = find_mount_of(path, own);
+	if (r == 0)
+		r = find_mount_of(folder, above);
+	if (r == 0)
+		*ret_is_mount = strcmp(own, above) != 0;
+	return r == 0 || r == -ENOENT ? r : -EOPNOTSUPP;
 }
 
 int file_read_boot(char ret_boot[FILE_BOOT_BYTES])

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,12 @@ struct file_identity {
 	unsigned device_major; /* of a character device; 0: it is none */
 };
 
+/* Whether a call failed for want of descriptors or memory, of which there may be more the next time. */
+static inline bool file_is_want(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
 int file_identify(int fd, struct file_identity *ret_identity) MUST_CHECK;
 int file_identify_path(const char *path, struct file_identity *ret_identity) MUST_CHECK;
 
@@ -34,6 +41,19 @@ int file_identify_at(
 
 /* Whether a file system, or a part of one, is mounted at just this file or folder. False where the kernel (before 5.8) does not say. */
 bool file_is_mount(int fd);
+
+/*
+ * The same of what a path leads to, with any kernel. -ENOENT where nothing is there; -EOPNOTSUPP where a kernel before 5.8, or a filter of
+ * system calls, does not say, nor does /proc.
+ */
+int file_is_mounted(const char *path, bool *ret_is_mount) MUST_CHECK;
+
+/*
+ * The mount that an open file is of, as a text that is the same for all files of that mount in this namespace. -EOPNOTSUPP where /proc does not
+ * tell.
+ */
+#define FILE_MOUNT_BYTES 32
+int file_find_mount(int fd, char ret_mount[FILE_MOUNT_BYTES]) MUST_CHECK;
 
 /*
  * Opens a regular file below a folder (or AT_FDCWD). What may be anybody's is opened so: nothing else is opened at all, so

@@ -93,18 +93,6 @@ static __attribute__((unused)) bool lock_enter_within(struct lock *l, uint64_t l
 	return true;
 }
 
-/* Waits until a count is 0, in the one order of all sequentially consistent accesses; false: it is not by the deadline. */
-static __attribute__((unused)) bool lock_wait_for_zero(
-	const _Atomic uint32_t *count, uint64_t deadline_ns)
-{
-	for (unsigned i = 0; atomic_load(count); i++) {
-		if (clock_now_ns() >= deadline_ns)
-			return false;
-		lock_rest(i);
-	}
-	return true;
-}
-
 static inline void lock_leave(struct lock *l)
 {
 	/* pairs with the acquire in lock_try() */

@@ -16,7 +16,8 @@ struct patient {
 	const struct view *view;	    /* its slice; NULL: it is in no slice */
 	const struct view_process *process; /* in the slice */
 	int pid;			    /* as seen from here; 0: not to be seen */
-	uint64_t stray_bytes; /* of a process in no slice: what NVML says that it holds */
+	uint64_t
+		stray_bytes; /* of a process in no slice that is seen: what NVML says that it holds */
 	struct inspection seen;
 };
 

@@ -20,6 +20,8 @@
 #include "node/far.h"
 #include "node/nvml_library.h"
 #include "node/sites.h"
+#include "node/user.h"
+#include "region/process.h"
 
 const char help_doctor[] =
 	"  --json         for programs: everything that was found, sizes in bytes\n"
@@ -32,6 +34,8 @@ const char help_doctor[] =
 	"what the driver gave to the process, how often memory was refused or its accounting\n"
 	"corrected, with how many other slices it shares its devices in time slices, and which\n"
 	"limit cannot be kept, and why.\n"
+	"Without a PID and a name it also says which processes hold device memory, by NVML, in\n"
+	"no slice, and whether programs that begin here have their share.\n"
 	"Exits with 1 where something is wrong. Processes of other users are for root to look\n"
 	"at.\n";
 
@@ -169,6 +173,54 @@ static void add_patients(
 	}
 }
 
+static bool is_in_slice(const struct diagnosis *d, int pid)
+{
+	for (size_t i = 0; i < d->view_count; i++)
+		for (unsigned k = 0; k < d->views[i].process_count; k++)
+			if (d->views[i].processes[k].pid == pid)
+				return true;
+	return false;
+}
+
+/* Whether it is for this user to look at: NVML lists everybody's. */
+static bool is_ours_to_see(int pid)
+{
+	uid_t user;
+
+	return user_who_started(pid, &user) && (geteuid() == 0 || user == geteuid());
+}
+
+/*
+ * Adds those that hold device memory in no slice. Drivers list the machine's PIDs, which in a namespace of PIDs are others' than ours: only what has
+ * the driver is taken for the one that is meant there.
+ */
+static void add_strays(const struct inventory *devices, struct diagnosis *d)
+{
+	struct process_identity me;
+	size_t count;
+	_cleanup_free_ struct nvml_holder *holders = nvml_library_list_holders(devices, &count);
+	struct patient *patients =
+		reallocarray(d->patients, d->patient_count + count + 1, sizeof(*patients));
+
+	if (!patients)
+		return;
+	d->patients = patients;
+	process_identify_self(&me);
+	for (size_t i = 0; i < count; i++) {
+		const struct nvml_holder *h = &holders[i];
+		struct patient *p = &d->patients[d->patient_count];
+
+		if (is_in_slice(d, h->pid) || !is_ours_to_see(h->pid))
+			continue;
+		add_patient(d, NULL, NULL, h->pid);
+		p->stray_bytes = h->bytes;
+		if (process_is_in_first_namespace(&me) || *p->seen.driver)
+			continue;
+		inspect_clear(&p->seen);
+		d->patient_count--;
+	}
+}
+
 static int look_at_processes(
 	const struct request *request, const struct inventory *devices, struct diagnosis *d)
 {
@@ -186,6 +238,8 @@ static int look_at_processes(
 		add_patient(d, NULL, NULL, request->pid);
 		d->patients[0].stray_bytes = nvml_library_read_held(devices, request->pid);
 	}
+	if (!request->pid && !request->slice)
+		add_strays(devices, d);
 	if (unseen)
 		tell_unseen(unseen);
 	return 0;
@@ -200,31 +254,46 @@ static bool has_quota(const struct inspection *seen)
 	       o->is_broken;
 }
 
+/* Why no quota binds it, as far as that is to be seen, and what is to be done; "" where nothing tells. */
+static const char *explain_unbound(const struct inspection *seen)
+{
+	if (!seen->is_readable)
+		return geteuid() ? "it cannot be looked at from here, so nothing tells whether a "
+				   "quota binds it; root can look"
+				 : "it cannot be looked at from here, so nothing tells whether a "
+				   "quota binds it";
+	if (!*seen->library)
+		return "libvgpu.so is not loaded, so no quota binds it: begin it anew by `vgpu "
+		       "run`, or in a container that has the library and a share";
+	if (!has_quota(seen))
+		return "no share file and no option sets a quota, so none binds it: begin it anew "
+		       "with a share, in " SHARE_SYSTEM_PATH " or named by VGPU_SHARE";
+	return "";
+}
+
+/* Whatever it has loaded, or says that it has: books that it is not in bind it by nothing. */
+static void judge_stray(struct diagnosis *d, const struct patient *p)
+{
+	const char *why = explain_unbound(&p->seen);
+
+	diagnosis_add(&d->problems,
+		"process %d: it holds %" PRIu64 " MiB of device memory by NVML, and is in no slice "
+		"that is seen from here; %s",
+		p->pid, p->stray_bytes >> 20,
+		*why ? why : "nothing tells that a quota binds it: end it, and begin it anew");
+}
+
 static void judge_patient(struct diagnosis *d, const struct patient *p)
 {
 	const struct inspection *seen = &p->seen;
+	const char *why = explain_unbound(seen);
 
-	/* Whatever it has loaded, or says that it has: books that it is not in bind it by nothing. */
 	if (p->stray_bytes)
-		diagnosis_add(&d->problems,
-			"process %d: it holds %" PRIu64 " MiB of device memory by NVML, and is in "
-			"no slice "
-			"that is seen from here, so nothing tells that a quota binds it",
-			p->pid, p->stray_bytes >> 20);
-	if (!seen->is_readable && !p->view)
-		diagnosis_add(&d->problems,
-			"process %d: it cannot be looked at from here, so nothing tells whether a "
-			"quota binds it%s",
-			p->pid, geteuid() ? "; root can look" : "");
+		judge_stray(d, p);
+	else if (*why && (seen->is_readable || !p->view))
+		diagnosis_add(&d->problems, "process %d: %s", p->pid, why);
 	if (!seen->is_readable)
 		return;
-	if (!*seen->library)
-		diagnosis_add(&d->problems,
-			"process %d: libvgpu.so is not loaded, so no quota binds it", p->pid);
-	else if (!has_quota(seen))
-		diagnosis_add(&d->problems,
-			"process %d: no share file and no option sets a quota, so none binds it",
-			p->pid);
 	if (*seen->library && seen->preloaded_by && *seen->before && seen->shares[0].path)
 		diagnosis_add(&d->notes,
 			"process %d: LD_PRELOAD names %.200s before libvgpu.so, which makes itself "
@@ -259,8 +328,22 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 	limits_judge(p, &d->notes, &d->problems);
 }
 
-static void judge(struct diagnosis *d)
+/* What every program that begins here has for its own, this one too. */
+static void judge_system_share(struct diagnosis *d)
 {
+	struct inspection own;
+
+	inspect_process(getpid(), &own);
+	if (own.is_readable && own.shares[0].why)
+		diagnosis_add(&d->problems, "programs that begin here: share file %s: %s",
+			own.shares[0].path, own.shares[0].why);
+	inspect_clear(&own);
+}
+
+static void judge(const struct request *request, struct diagnosis *d)
+{
+	if (!request->pid && !request->slice)
+		judge_system_share(d);
 	for (size_t i = 0; i < d->view_count; i++)
 		for (unsigned k = 0; k < d->views[i].device_count; k++) {
 			const struct view_device *device = &d->views[i].devices[k];
@@ -302,7 +385,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 			request->slice);
 	if (request->pid && !d->patients[0].seen.is_there)
 		return err_set(err, ESRCH, "there is no process %d", request->pid);
-	judge(d);
+	judge(request, d);
 	return 0;
 }
 

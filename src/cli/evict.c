@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -254,8 +255,35 @@ static bool undo(struct eviction *e)
 	return is_whole;
 }
 
-/* Those that have ended leave the list: their numbers, and when they began, are the region's word alone. */
-static int check_all(struct eviction *e, uid_t owner, struct err *err)
+/* A process that ends keeps its slot until the kernel has taken its memory down. */
+#define ENDING_LOOKS 100u
+
+static void rest(void)
+{
+	const struct timespec ten_ms = {.tv_nsec = 10000000};
+
+	nanosleep(&ten_ms, NULL);
+}
+
+/* Of one that seems to have ended, by its number and when it began. Its slot says whether that is so. */
+static int check_ended(const struct eviction *e, const struct evictee *p, struct err *err)
+{
+	for (unsigned looks = 0; looks < ENDING_LOOKS; looks++) {
+		if (!evict_is_there(&e->region, &p->process))
+			return 0;
+		rest();
+	}
+	return err_set(err, EBUSY,
+		"process %d (%.16s) holds memory, and its accounting is not of the process that "
+		"has this number now: which one is meant cannot be told; end it",
+		p->pid, p->command);
+}
+
+/*
+ * Those that have ended leave the list: their numbers, and when they began, are the region's word alone. With is_evicting none may seem to
+ * have ended that lives.
+ */
+static int check_all(struct eviction *e, uid_t owner, bool is_evicting, struct err *err)
 {
 	struct evictees *all = &e->evictees;
 	unsigned left = 0;
@@ -263,6 +291,8 @@ static int check_all(struct eviction *e, uid_t owner, struct err *err)
 	for (unsigned i = 0; i < all->count; i++) {
 		int r = evictee_check(&all->list[i], e->region.file, owner, err);
 
+		if (r == EVICTEE_E_ENDED && is_evicting && check_ended(e, &all->list[i], err) < 0)
+			return -EBUSY;
 		if (r < 0)
 			return r;
 		if (r == 0)
@@ -273,7 +303,7 @@ static int check_all(struct eviction *e, uid_t owner, struct err *err)
 }
 
 static int open_all(struct eviction *e, const struct edit *slice,
-	const struct evict_libraries *libraries, struct err *err)
+	const struct evict_libraries *libraries, bool is_evicting, struct err *err)
 {
 	int r = region_open_existing(slice->region, &e->region);
 	struct err ignored = ERR_NULL;
@@ -282,7 +312,7 @@ static int open_all(struct eviction *e, const struct edit *slice,
 	if (r)
 		return err_set(err, r < 0 ? -r : EINVAL, "the slice's accounting file: %s",
 			region_explain(r));
-	r = check_all(e, slice->folder_owner, err);
+	r = check_all(e, slice->folder_owner, is_evicting, err);
 	if (r < 0 || e->evictees.count == 0)
 		return r;
 	cuda = dlopen(libraries->cuda ? libraries->cuda : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -311,6 +341,42 @@ static int make_journal(const struct edit *slice, struct err *err)
 	return 0;
 }
 
+static bool is_booked(const struct eviction *e, unsigned slot)
+{
+	for (unsigned i = 0; i < e->evictees.count; i++)
+		if (e->evictees.list[i].process.slot == slot)
+			return e->evictees.list[i].stage == STAGE_BOOKED;
+	return false;
+}
+
+/* The first process that holds anything and was not moved; NULL: there is none. */
+static const struct snapshot_process *find_rest(const struct eviction *e, const struct snapshot *s)
+{
+	for (unsigned i = 0; i < s->process_count; i++)
+		if (!is_booked(e, s->processes[i].slot) && evictee_holds(s, i))
+			return &s->processes[i];
+	return NULL;
+}
+
+/* No other one holds anything: none that was passed over lives, and no call that was under way took memory since. */
+static int check_rest(const char *region, const struct eviction *e, struct err *err)
+{
+	for (unsigned looks = 0;; looks++) {
+		_cleanup_free_ struct snapshot *now = NULL;
+		int r = evictee_read(region, false, &now, err);
+		const struct snapshot_process *p = r == 0 && now ? find_rest(e, now) : NULL;
+
+		if (!p)
+			return r;
+		if (looks == ENDING_LOOKS)
+			return err_set(err, EBUSY,
+				"process %u (%.16s) holds memory that was not moved, or was taken "
+				"meanwhile; try again, or end it",
+				p->pid, p->command);
+		rest();
+	}
+}
+
 static int evict_all(struct eviction *e, struct err *err)
 {
 	int r = 0;
@@ -335,13 +401,15 @@ int evict_slice(const struct edit *slice, const struct evict_libraries *librarie
 	if (r < 0 || e.evictees.count == 0)
 		return r;
 	SIGNALS_BLOCKED;
-	r = open_all(&e, slice, libraries, err);
+	r = open_all(&e, slice, libraries, true, err);
 	had_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r == 0 && e.evictees.count)
 		r = make_journal(slice, err);
-	if (r < 0 || e.evictees.count == 0)
+	if (r < 0)
 		return r;
 	r = evict_all(&e, err);
+	if (r == 0)
+		r = check_rest(slice->region, &e, err);
 	if (r < 0 && undo(&e) && !had_journal)
 		unlinkat(folder_fd, JOURNAL, 0);
 	return r;
@@ -441,7 +509,7 @@ int evict_restore(
 		SIGNALS_BLOCKED;
 		r = evictee_list(e.seen, has_journal, &e.evictees, err);
 		if (r == 0)
-			r = open_all(&e, slice, libraries, err);
+			r = open_all(&e, slice, libraries, false, err);
 		if (r == 0)
 			r = restore_all(&e, err);
 	}

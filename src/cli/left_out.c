@@ -5,13 +5,20 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
+#include "base/exposition.h"
 #include "cli/command.h"
 #include "node/lease.h"
 #include "node/root.h"
+#include "node/site_list.h"
 #include "node/user.h"
 #include "node/view.h"
 #include "region/region.h"
+
+#define METRIC EXPOSITION_FAMILY
+#define LABELS EXPOSITION_LABELS
+#include "cli/left_out.def"
 
 /* A user may make any number of them, and each takes time to read. */
 static void tell_user(const struct account *u)
@@ -121,6 +128,19 @@ static void tell_shares(const struct sites_some *shares)
 	command_warn(&told);
 }
 
+/* Who can write to a region can break it, and its processes hold what they hold. */
+static void tell_broken(const struct sites_some *broken)
+{
+	struct err told = ERR_NULL;
+
+	(void)err_set(&told, EINVAL,
+		"%u accounting file%s broken, or of another version: %.200s%s; what processes of "
+		"the slice hold is known to nvidia-smi alone",
+		broken->count, broken->count == 1 ? " is" : "s are", broken->path,
+		broken->count == 1 ? "" : ", the first");
+	command_warn(&told);
+}
+
 static void note_lease(struct left_out *left, const struct site *site, bool is_on_share)
 {
 	_cleanup_fd_ int fd = -1;
@@ -139,11 +159,16 @@ static void note_lease(struct left_out *left, const struct site *site, bool is_o
 bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 {
 	if (outcome == REGION_E_STRANGERS) {
-		sites_note(&left->strangers, site->region);
+		site_list_note(&left->strangers, site->region);
 		return true;
 	}
 	if (outcome == VIEW_E_SHARE) {
-		sites_note(&left->shares, site->folder);
+		site_list_note(&left->shares, site->folder);
+		return true;
+	}
+	if (site->is_likely && (outcome == REGION_E_FOREIGN || outcome == REGION_E_TRUNCATED ||
+				       outcome == REGION_E_VERSION)) {
+		site_list_note(&left->broken, site->region);
 		return true;
 	}
 	if (outcome != -EAGAIN && outcome != VIEW_E_SHARE_LEASED)
@@ -156,7 +181,7 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 unsigned left_out_count(const struct sites *sites, const struct left_out *left)
 {
 	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count +
-	       left->shares.count;
+	       left->shares.count + left->broken.count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
@@ -171,8 +196,18 @@ void left_out_tell(const struct sites *sites, const struct left_out *left)
 		tell_misnamed(&sites->misnamed);
 	if (left->lease_count)
 		tell_leases(left);
+	if (left->broken.count)
+		tell_broken(&left->broken);
 	if (left->shares.count)
 		tell_shares(&left->shares);
 	if (left->strangers.count + sites->strangers.count)
 		tell_strangers(&left->strangers, &sites->strangers);
+}
+
+void left_out_write(FILE *out, const struct sites *sites, const struct left_out *left)
+{
+	exposition_write_head(out, &left_out_family);
+	exposition_write(out, left_out_family.name, NULL, 0, left_out_count(sites, left));
+	exposition_write_head(out, &broken_family);
+	exposition_write(out, broken_family.name, NULL, 0, left->broken.count);
 }

@@ -176,7 +176,8 @@ static int read_views(const struct request *request, const struct sites *sites,
 /* Short enough for a person not to notice, and some hundred times what is measured at once. */
 #define MEASURE_NS UINT64_C(100000000)
 
-static void write_metrics(const struct views *views)
+static void write_metrics(
+	const struct views *views, const struct sites *sites, const struct left_out *left)
 {
 	_cleanup_free_ const struct view **list = calloc(views->count + 1, sizeof(*list));
 
@@ -184,12 +185,14 @@ static void write_metrics(const struct views *views)
 		list[i] = &views->view[i];
 	if (list)
 		slice_metrics_write(stdout, list, NULL, views->count);
+	left_out_write(stdout, sites, left);
 }
 
-static void show(const struct request *request, const struct views *views)
+static void show(const struct request *request, const struct views *views,
+	const struct sites *sites, const struct left_out *left)
 {
 	if (request->is_prometheus)
-		write_metrics(views);
+		write_metrics(views, sites, left);
 	else if (request->is_json)
 		show_json(views->view, views->count);
 	else if (views->count == 0)
@@ -223,7 +226,7 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 	if (!request.is_prometheus)
 		view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)
-		show(&request, &views);
+		show(&request, &views, &sites, &left);
 	left_out_tell(&sites, &left);
 	/* A region that was named must be there; one that was found may be anything. */
 	*ret_status = request.region_count && failures ? 1 : 0;

@@ -38,7 +38,8 @@ static int look(struct top *top, struct err *err)
 static void compare(const struct top *top, struct view *v)
 {
 	for (size_t i = 0; i < top->view_count; i++)
-		if (strcmp(top->views[i].region, v->region) == 0)
+		if (strcmp(top->views[i].region, v->region) == 0 &&
+			strcmp(top->views[i].user, v->user) == 0)
 			view_compare(&top->views[i], v);
 }
 

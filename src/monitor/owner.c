@@ -119,7 +119,7 @@ int owner_read(pid_t pid, struct process_identity *ret_process, struct owner *re
 	size_t length;
 	int r = process_identify(pid, ret_process);
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)process_find_thread(pid));
 	if (!r)
 		r = file_read(path, text, sizeof(text), &length);
 	/* both are of one process */

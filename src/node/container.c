@@ -115,13 +115,14 @@ static int check_locks(const char *hook, int folder_fd, struct err *err)
 {
 	char path[64];
 	_cleanup_(region_close) struct region region = REGION_NULL;
+	bool keeps;
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/.trial", folder_fd);
 	r = folder_sweep(folder_fd);
 	if (r == 0)
 		r = region_open(path, &region);
-	if (r == 0 && !region_keeps_locks(&region, REGION_LOCK_TRIAL))
+	if (r == 0 && (r = region_try_locks(&region, REGION_LOCK_TRIAL, &keeps)) == 0 && !keeps)
 		r = -EOPNOTSUPP;
 	unlinkat(folder_fd, ".trial", 0);
 	if (r == -EOPNOTSUPP)

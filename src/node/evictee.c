@@ -77,6 +77,11 @@ bool evictee_is_away(const struct snapshot *s, unsigned process)
 	return sum_is_some(s->processes[process].evicted_bytes, s->device_count);
 }
 
+bool evictee_holds(const struct snapshot *s, unsigned process)
+{
+	return sum_is_some(s->processes[process].held_bytes, s->device_count);
+}
+
 int evictee_list(
 	const struct snapshot *s, bool is_all, struct evictees *ret_evictees, struct err *err)
 {
@@ -89,7 +94,7 @@ int evictee_list(
 		struct evictee *to = &ret_evictees->list[ret_evictees->count];
 
 		to->is_away = evictee_is_away(s, i);
-		if (!is_all && !to->is_away && !sum_is_some(from->held_bytes, s->device_count))
+		if (!is_all && !to->is_away && !evictee_holds(s, i))
 			continue;
 		to->process = (struct evict_process){
 			.slot = from->slot, .pid = from->pid, .start_time = from->start_time};

@@ -45,6 +45,9 @@ int evictee_list(const struct snapshot *s, bool is_all, struct evictees *ret_evi
 /* Whether the memory of the snapshot's process of that index is away, by the ledger. */
 bool evictee_is_away(const struct snapshot *s, unsigned process);
 
+/* Whether that process holds anything of a device. */
+bool evictee_holds(const struct snapshot *s, unsigned process);
+
 #define EVICTEE_E_ENDED 1
 
 /*

@@ -15,6 +15,7 @@
 #include "node/far.h"
 #include "node/user.h"
 #include "region/filesystem.h"
+#include "region/process.h"
 #include "region/region.h"
 
 #define LIBRARY "libvgpu.so"
@@ -90,21 +91,26 @@ static bool find_libraries(int pid, struct inspection *i)
 	return maps;
 }
 
-/* The reason why the dynamic linker put the library before what the program names. */
-static const char *find_preload(int pid, char *environment)
+/* Whether the list of the dynamic linker, as the process sees it, names that. */
+static bool is_listed(int pid, const char *name)
 {
-	const char *variable = look_up(environment, "LD_PRELOAD");
 	_cleanup_(far_close) struct far far = FAR_NULL;
 	char text[4096];
 	size_t length;
 
+	return far_open(pid, SHARE_LIBRARY_LIST, &far) == 0 &&
+	       file_read_regular(AT_FDCWD, far.path, 0, text, sizeof(text), &length) == 0 &&
+	       strstr(text, name);
+}
+
+/* The reason why the dynamic linker put the library before what the program names. */
+static const char *find_preload(int pid, char *environment)
+{
+	const char *variable = look_up(environment, "LD_PRELOAD");
+
 	if (variable && strstr(variable, LIBRARY))
 		return "LD_PRELOAD";
-	if (far_open(pid, "/etc/ld.so.preload", &far) == 0 &&
-		file_read_regular(AT_FDCWD, far.path, 0, text, sizeof(text), &length) == 0 &&
-		strstr(text, LIBRARY))
-		return "/etc/ld.so.preload";
-	return NULL;
+	return is_listed(pid, LIBRARY) ? SHARE_LIBRARY_LIST : NULL;
 }
 
 /* Names no others: of most libraries nobody can tell from outside what they have. */
@@ -165,12 +171,23 @@ static struct inspected_share read_share(int pid, const char *path)
 	return seen;
 }
 
+/* By the rule of the library (tenant/slice/bound.h). */
+static bool is_meant(int pid)
+{
+	return is_mounted(pid, SHARE_SYSTEM_FOLDER) ||
+	       (is_mounted(pid, SHARE_LIBRARY_LIST) && is_listed(pid, SHARE_SYSTEM_LIBRARY "/"));
+}
+
 static void read_shares(int pid, struct inspection *i)
 {
 	_cleanup_(far_close) struct far far = FAR_NULL;
 
 	if (far_open(pid, SHARE_SYSTEM_PATH, &far) != -ENOENT)
 		i->shares[0] = read_share(pid, SHARE_SYSTEM_PATH);
+	else if (is_meant(pid))
+		i->shares[0] = (struct inspected_share){.path = SHARE_SYSTEM_PATH,
+			.why = "it is missing, so all memory is refused: its folder, or the list "
+			       "that loads the library, is a mount, as a container has them"};
 	if (i->options.share_path)
 		i->shares[1] = read_share(pid, i->options.share_path);
 }
@@ -242,6 +259,8 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	i.is_there = pid > 0 && access(path, F_OK) == 0;
+	if (i.is_there)
+		pid = process_find_thread(pid);
 	i.is_readable =
 		i.is_there && read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
 	if (i.is_readable) {

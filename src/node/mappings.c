@@ -13,12 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "region/process.h"
+
 int mappings_open(pid_t pid, struct mappings *ret_mappings)
 {
 	char path[64];
 
 	*ret_mappings = MAPPINGS_NULL;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process_find_thread(pid));
 	ret_mappings->file = fopen(path, "re");
 	return ret_mappings->file ? 0 : -errno;
 }
@@ -34,7 +36,8 @@ static bool read_line(char *line, struct mapping *ret_mapping)
 		    &at) < 7 ||
 		at == 0)
 		return false;
-	m.is_shared_and_written = strlen(access) == 4 && access[1] == 'w' && access[3] == 's';
+	m.is_shared = strlen(access) == 4 && access[3] == 's';
+	m.is_shared_and_written = m.is_shared && access[1] == 'w';
 	m.path = line + at;
 	m.path[strcspn(m.path, "\n")] = '\0';
 	*ret_mapping = m;

@@ -13,7 +13,7 @@ struct mapping {
 	uint64_t start, end, offset, inode;
 	unsigned device_major,
 		device_minor; /* of the file, as the kernel tells in all such lists */
-	bool is_shared_and_written;
+	bool is_shared, is_shared_and_written;
 	char *path; /* in the reader's line; "" for none */
 };
 

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 
@@ -68,34 +69,83 @@ int nvml_library_read_inventory(const char *path, struct inventory *ret_inventor
 	return r ? r : inventory_read(&library.driver, ret_inventory, err);
 }
 
-static uint64_t held_of(const struct nvml_driver *nvml, nvmlDevice_t device, int pid)
+struct holders {
+	struct nvml_holder *list;
+	size_t count, capacity;
+};
+
+/* The process, with nothing where it is new; NULL without memory. */
+static struct nvml_holder *holder_of(struct holders *all, int pid)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (all->list[i].pid == pid)
+			return &all->list[i];
+	if (all->count == all->capacity) {
+		size_t capacity = all->capacity ? 2 * all->capacity : 16;
+		struct nvml_holder *list = reallocarray(all->list, capacity, sizeof(*list));
+
+		if (!list)
+			return NULL;
+		all->list = list;
+		all->capacity = capacity;
+	}
+	all->list[all->count] = (struct nvml_holder){.pid = pid};
+	return &all->list[all->count++];
+}
+
+/* A client of MPS may stand in both lists: it is counted by the larger figure. */
+static void read_device(const struct nvml_driver *nvml, nvmlDevice_t device, struct holders *all)
 {
 	static const enum process_list lists[] = {LIST_COMPUTE, LIST_MPS};
+	struct holders here = {.list = NULL};
 	struct process_rows rows;
-	uint64_t most = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		if (nvml_list_processes(nvml, device, lists[i], &rows) < 0)
 			continue;
-		for (unsigned k = 0; k < rows.count; k++)
-			if (rows.at[k].pid == (unsigned)pid && rows.at[k].usedGpuMemory > most &&
-				rows.at[k].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE)
-				most = rows.at[k].usedGpuMemory;
+		for (unsigned k = 0; k < rows.count; k++) {
+			uint64_t bytes = rows.at[k].usedGpuMemory;
+			struct nvml_holder *h = bytes && bytes != NVML_VALUE_NOT_AVAILABLE
+							? holder_of(&here, (int)rows.at[k].pid)
+							: NULL;
+
+			if (h && bytes > h->bytes)
+				h->bytes = bytes;
+		}
 	}
-	return most;
+	for (size_t i = 0; i < here.count; i++) {
+		struct nvml_holder *h = holder_of(all, here.list[i].pid);
+
+		if (h)
+			h->bytes += here.list[i].bytes;
+	}
+	free(here.list);
+}
+
+struct nvml_holder *nvml_library_list_holders(const struct inventory *devices, size_t *ret_count)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	struct holders all = {.list = NULL};
+	struct err ignored = ERR_NULL;
+	nvmlDevice_t device;
+
+	*ret_count = 0;
+	if (nvml_library_open(NULL, &library, &ignored) != 0)
+		return NULL;
+	for (unsigned i = 0; i < devices->count; i++)
+		if (nvml_find_device(&library.driver, devices->device[i].uuid, &device) == 0)
+			read_device(&library.driver, device, &all);
+	*ret_count = all.count;
+	return all.list;
 }
 
 uint64_t nvml_library_read_held(const struct inventory *devices, int pid)
 {
-	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
-	struct err ignored = ERR_NULL;
-	nvmlDevice_t device;
-	uint64_t held = 0;
+	size_t count;
+	_cleanup_free_ struct nvml_holder *list = nvml_library_list_holders(devices, &count);
 
-	if (nvml_library_open(NULL, &library, &ignored) != 0)
-		return 0;
-	for (unsigned i = 0; i < devices->count; i++)
-		if (nvml_find_device(&library.driver, devices->device[i].uuid, &device) == 0)
-			held += held_of(&library.driver, device, pid);
-	return held;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].pid == pid)
+			return list[i].bytes;
+	return 0;
 }

@@ -34,5 +34,17 @@ void nvml_library_close(struct nvml_library *library);
 int nvml_library_read_inventory(
 	const char *path, struct inventory *ret_inventory, struct err *err) MUST_CHECK;
 
-/* What the machine's own NVML says that a process holds of these devices, by its PID; 0 where it says nothing. */
+/* A process, and what NVML says that it holds of all devices that are looked at. */
+struct nvml_holder {
+	int pid;
+	uint64_t bytes;
+};
+
+/*
+ * The processes that hold memory of these devices as programs of CUDA, by the machine's own NVML: PIDs are the machine's. NULL with a count of 0
+ * where it says nothing, or memory is short. The caller frees.
+ */
+struct nvml_holder *nvml_library_list_holders(const struct inventory *devices, size_t *ret_count);
+
+/* What it says that a process holds, by its PID; 0 where it says nothing. */
 uint64_t nvml_library_read_held(const struct inventory *devices, int pid);

@@ -16,7 +16,9 @@ struct site {
 	char *folder; /* the slice's folder, or NULL where there is only a region */
 	char *region; /* path of the region; it need not exist where there is a folder */
 	char *mapped; /* how it is opened (node/mapped.h) where it was found as a mapping; the path is for people then */
+	char *own_path; /* of one's own process, where that may not be opened: by its root; NULL */
 	bool is_guess;	/* found as a process's mapping: it may be something else entirely */
+	bool is_likely; /* such a one has a region's size, or the place that it has in a container: where it is none, it was broken */
 	uid_t owner;	/* of the folder, or of the process that has it mapped */
 	bool is_owners; /* of a mapping: the region is that user's, too */
 	bool is_sim;	/* on the simulated node; of others' slices this is not believed */
@@ -39,7 +41,6 @@ struct sites_some {
 	unsigned count;
 	char path[256];
 };
-void sites_note(struct sites_some *some, const char *path);
 
 struct sites {
 	struct site *list;

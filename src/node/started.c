@@ -24,6 +24,7 @@
 #include "node/account.h"
 #include "node/user.h"
 #include "policy/share.h"
+#include "region/process.h"
 
 #define VARIABLE "VGPU_SHARE="
 /* The kernel gives no program more (fs/exec.c), but a process may say that its environment is all of its memory. */
@@ -89,17 +90,20 @@ static bool walk(char *text, filter_fn *is_read, process_fn *look, void *context
 	for (struct dirent *e = folder ? readdir(folder) : NULL; e && !is_found;
 		e = readdir(folder)) {
 		size_t length = 0;
-		char path[64];
+		char path[64], pid[16];
 
-		if (!isdigit((unsigned char)e->d_name[0]) || !is_read(e->d_name, context))
+		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%.20s/environ", e->d_name);
+		snprintf(pid, sizeof(pid), "%d", (int)process_find_thread(atoi(e->d_name)));
+		if (!is_read(pid, context))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/environ", pid);
 		while (file_read(path, text, ENVIRONMENT_BYTES, &length) == 0 && !length && waits &&
-			has_program(e->d_name)) {
+			has_program(pid)) {
 			nanosleep(&pause, NULL);
 			waits--;
 		}
-		is_found = length && look(e->d_name, text, length, context);
+		is_found = length && look(pid, text, length, context);
 	}
 	if (folder)
 		closedir(folder);

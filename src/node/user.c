@@ -117,8 +117,8 @@ uint64_t user_mounts_of(pid_t pid)
 	return its.inode == own.inode ? 0 : its.inode;
 }
 
-/* The space is 0 but for a namespace of users that root has made. */
-static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
+/* The space is 0 but for a namespace of users that root has made. *ret_is_own: the process is in one that a user has made. */
+static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space, bool *ret_is_own)
 {
 	uint64_t space = 0;
 	unsigned uids[3];
@@ -129,7 +129,8 @@ static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
 		return false;
 	/* Asked for afterwards: nobody comes back from such a namespace. Root's are containers, whose users are nobody's else. */
 	is_owned = find_owner(pid, &owner, &space) == 0;
-	*ret_uid = is_owned && owner != 0 ? owner : uids[0];
+	*ret_is_own = is_owned && owner != 0;
+	*ret_uid = *ret_is_own ? owner : uids[0];
 	*ret_space = is_owned && owner == 0 ? space : 0;
 	return true;
 }
@@ -137,15 +138,19 @@ static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
 bool user_who_started(pid_t pid, uid_t *ret_uid)
 {
 	uint64_t ignored;
+	bool is_own;
 
-	return find_user(pid, ret_uid, &ignored);
+	return find_user(pid, ret_uid, &ignored, &is_own);
 }
 
 bool user_and_space(pid_t pid, uid_t *ret_uid, uint64_t *ret_space)
 {
-	if (!find_user(pid, ret_uid, ret_space))
+	bool is_own;
+
+	if (!find_user(pid, ret_uid, ret_space, &is_own))
 		return false;
-	if (!*ret_uid && !*ret_space)
+	/* Who may make namespaces of mounts without one of users is root: each is a container, and so a tenant. */
+	if (!is_own && !*ret_space)
 		*ret_space = user_mounts_of(pid);
 	return true;
 }

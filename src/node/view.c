@@ -261,6 +261,7 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 			return snapshot_read_open(fd, may_live, s);
 		if (r != -EPERM && r != -EACCES)
 			return r == -EBADF ? REGION_E_FOREIGN : r;
+		return site->own_path ? snapshot_read_from_outside(site->own_path, may_live, s) : r;
 	}
 	if (!site->folder)
 		return snapshot_read_from_outside(site->region, may_live, s);

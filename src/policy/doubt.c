@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pauses of a slice's streams are doubted. */
+/* Which work of a slice's streams is doubted. */
 #include "policy/doubt.h"
 
 #include "base/bits.h"
@@ -20,9 +20,6 @@
 
 /* Words are a moment, of whose ns the lowest bits are for something else. */
 #define LOW_BITS UINT64_C(0xff)
-#define LOT_BITS 3
-#define LOT_MASK UINT64_C(7)
-_Static_assert(DOUBTED == LOT_MASK + 1, "a lot");
 
 static uint64_t moment_ns(uint64_t word)
 {
@@ -43,23 +40,20 @@ uint64_t doubt_until_ns(uint64_t word, uint64_t now_ns)
 	return ns > now_ns && ns - now_ns <= AHEAD_MOST_NS ? ns : 0;
 }
 
-/*
- * One of each DOUBTED in a row, and nobody can foresee which. Were each drawn by itself, a program would be lucky now and then,
- * and hide work for as long as it is judged.
- */
-uint64_t doubt_draw(uint64_t word, bool is_suspected, uint64_t since_ns, uint64_t now_ns,
-	uint64_t random, bool *ret_is_drawn)
+uint64_t doubt_note_pause(uint64_t word, uint64_t since_ns, uint64_t now_ns)
 {
-	uint64_t drawn = word & LOT_MASK, lot = word >> LOT_BITS & LOT_MASK, ns = moment_ns(word);
 	uint64_t most_ns = (AHEAD_MOST_NS - LOW_BITS) / DOUBTED_TIMES;
 
-	if (!drawn)
-		lot = word ? random & LOT_MASK : 0;
-	*ret_is_drawn = is_suspected || drawn == lot;
-	if (*ret_is_drawn)
-		ns = later(now_ns + DOUBTED_TIMES * min_u64(now_ns - since_ns, most_ns),
-			doubt_until_ns(word, now_ns));
-	return ns | lot << LOT_BITS | ((drawn + 1) & LOT_MASK);
+	return later(now_ns + DOUBTED_TIMES * min_u64(now_ns - since_ns, most_ns),
+		doubt_until_ns(word, now_ns));
+}
+
+/*
+ * Each by itself: whoever knows which pieces were drawn so far, or makes the draws of many harmless ones, knows no more of the next one.
+ */
+bool doubt_is_drawn(uint64_t random)
+{
+	return random % DOUBTED == 0;
 }
 
 bool doubt_is_suspected(uint64_t word, uint64_t now_ns)

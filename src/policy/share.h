@@ -33,14 +33,19 @@
 
 #include "base/bits.h"
 
-#define SHARE_DEVICES	       16 /* as many as a region has room for */
-#define SHARE_UUID_BYTES       96
-#define SHARE_PATH_BYTES       256
-#define SHARE_NAME_BYTES       64
-#define SHARE_FILE_BYTES       8192 /* longest file, with its ending zero byte */
-#define SHARE_ANY_DEVICE       "*"
-#define SHARE_UNLIMITED	       UINT64_MAX
-#define SHARE_SYSTEM_PATH      "/etc/vgpu/share"
+#define SHARE_DEVICES	    16 /* as many as a region has room for */
+#define SHARE_UUID_BYTES    96
+#define SHARE_PATH_BYTES    256
+#define SHARE_NAME_BYTES    64
+#define SHARE_FILE_BYTES    8192 /* longest file, with its ending zero byte */
+#define SHARE_ANY_DEVICE    "*"
+#define SHARE_UNLIMITED	    UINT64_MAX
+#define SHARE_SYSTEM_FOLDER "/etc/vgpu"
+#define SHARE_SYSTEM_PATH   SHARE_SYSTEM_FOLDER "/share"
+#define SHARE_SYSTEM_LIBRARY \
+	"/etc/vgpu-lib" /* where the library is mounted that reads the share; others mount it elsewhere, and no share */
+#define SHARE_LIBRARY_LIST \
+	"/etc/ld.so.preload" /* by which a container loads the library that reads the share */
 
 #define SHARE_WHOLE_PERMILLE   1000 /* all of a device's compute time */
 #define SHARE_DEFAULT_WEIGHT   100

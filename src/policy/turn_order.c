@@ -60,25 +60,12 @@ static uint32_t aged(uint32_t rank, uint64_t ticket_ns, uint64_t now_ns)
 	return waited_ns >= (rank % TURN_RANKS ? TURN_BORROWS_NS : TURN_RANK_NS) ? 0 : rank;
 }
 
-static void ignore(struct turn_doubt *doubt, uint64_t now_ns)
-{
-	uint64_t ns = TURN_IGNORE_NS;
-
-	if (now_ns < doubt->ignored_until_ns)
-		return;
-	if (now_ns - doubt->ignored_until_ns > TURN_IGNORE_MOST_NS)
-		doubt->ignored_times = 0;
-	if (doubt->ignored_times)
-		ns = TURN_IGNORE_AGAIN_NS << (doubt->ignored_times - 1);
-	doubt->ignored_until_ns = now_ns + ns;
-	if (ns < TURN_IGNORE_MOST_NS)
-		doubt->ignored_times++;
-	doubt->in_way_ns = 0;
-}
-
 void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
 {
-	doubt->way_ns += waited_ns < BLAME_NS ? waited_ns : BLAME_NS;
+	uint64_t ns = min_u64(waited_ns, BLAME_NS);
+
+	doubt->way_ns += ns;
+	doubt->round_ns += ns;
 }
 
 /* Of two looks in a row that show a claim, no turn lies between. */
@@ -148,113 +135,10 @@ void turn_order_note(
 	doubt->outlasted_ns = peer->claim.since_ns;
 }
 
-/* Who is not believed now is in nobody's way. */
-static uint64_t owner_way_ns(
-	const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
-{
-	uint64_t way_ns = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		if (peers[i].owner == owner && !turn_order_is_ignored(&peers[i], now_ns))
-			way_ns += peers[i].doubt.way_ns;
-	return way_ns;
-}
-
-/* The owner for whom the reader waited longest, and whether that was for much longer than for others. */
-static uint64_t worst_owner(const struct turn_peer *peers, unsigned count, uint64_t served_ns,
-	uint64_t now_ns, bool *ret_is_clear)
-{
-	uint64_t owner = 0, most_ns = 0, sum_ns = 0; /* 0: for none */
-	unsigned owners = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		unsigned first = 0;
-		uint64_t way_ns;
-
-		while (peers[first].owner != peers[i].owner)
-			first++;
-		way_ns = first == i ? owner_way_ns(peers, count, peers[i].owner, now_ns) : 0;
-		owners += way_ns != 0;
-		sum_ns += way_ns;
-		if (way_ns <= most_ns)
-			continue;
-		most_ns = way_ns;
-		owner = peers[i].owner;
-	}
-	*ret_is_clear = owners > 1 ? most_ns > 2 * (sum_ns - most_ns) / (owners - 1)
-				   : most_ns > served_ns + served_ns / 4;
-	return owner;
-}
-
-/* Whether it was clearly to blame before, and that is not forgotten. */
-static bool was_to_blame(const struct turn_peer *peer, uint64_t now_ns)
+bool turn_order_was_to_blame(const struct turn_peer *peer, uint64_t now_ns)
 {
 	return peer->doubt.ignored_times &&
 	       now_ns < peer->doubt.ignored_until_ns + TURN_IGNORE_MOST_NS;
-}
-
-static bool owner_was_to_blame(
-	const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (peers[i].owner == owner && was_to_blame(&peers[i], now_ns))
-			return true;
-	return false;
-}
-
-/* Of each owner so much waiting is no offence, since anybody was last to blame. */
-static void excuse(struct turn_peer *peers, unsigned count, uint64_t owner)
-{
-	uint64_t left_ns = TURN_PATIENCE_NS;
-
-	for (unsigned i = 0; i < count; i++)
-		if (peers[i].owner == owner)
-			left_ns -= min_u64(left_ns, peers[i].doubt.excused_ns);
-	for (unsigned i = 0; i < count; i++) {
-		struct turn_doubt *doubt = &peers[i].doubt;
-		uint64_t ns = peers[i].owner == owner ? min_u64(left_ns, doubt->way_ns) : 0;
-
-		doubt->way_ns -= ns;
-		doubt->excused_ns += ns;
-		left_ns -= ns;
-	}
-}
-
-unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
-	enum turn_lack lack, uint64_t now_ns)
-{
-	bool is_clear;
-	uint64_t owner = worst_owner(peers, count, served_ns, now_ns, &is_clear);
-	bool is_known = owner && owner_was_to_blame(peers, count, owner, now_ns);
-	unsigned blamed = 0;
-
-	if (lack == TURN_LACKS_LITTLE && !(is_known && is_clear))
-		return 0;
-	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
-	if (owner && lack != TURN_LACKS_ANEW && !is_known) {
-		excuse(peers, count, owner);
-		return 0;
-	}
-	turn_order_forgive(peers, count);
-	for (unsigned i = 0; owner && i < count; i++) {
-		struct turn_doubt *doubt = &peers[i].doubt;
-
-		if (peers[i].owner != owner)
-			continue;
-		if (is_clear || is_known || now_ns < doubt->suspect_until_ns)
-			ignore(doubt, now_ns);
-		else if (doubt->ignored_until_ns < now_ns + TURN_REPAY_NS)
-			doubt->ignored_until_ns = now_ns + TURN_REPAY_NS;
-		doubt->suspect_until_ns = now_ns + TURN_SUSPECT_NS;
-		blamed++;
-	}
-	return blamed;
-}
-
-void turn_order_forgive(struct turn_peer *peers, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		peers[i].doubt.way_ns = peers[i].doubt.excused_ns = 0;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -273,8 +157,11 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
 	doubt->outlasted_ns = later(doubt->outlasted_ns, from->outlasted_ns);
 	doubt->is_outlasted |= from->is_outlasted;
+	doubt->blamed_turn_ns = later(doubt->blamed_turn_ns, from->blamed_turn_ns);
 	doubt->is_slow |= from->is_slow;
+	doubt->is_blamed |= from->is_blamed;
 	doubt->way_ns += from->way_ns;
+	doubt->round_ns += from->round_ns;
 	doubt->excused_ns += from->excused_ns;
 	doubt->claimed_ns = later(doubt->claimed_ns, from->claimed_ns);
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
@@ -307,7 +194,8 @@ static bool is_more_in_way(
 
 	if (!than || turn_order_state(than, now_ns) != TURN_HOLD)
 		return !than || is_held;
-	return is_held && (was_to_blame(peer, now_ns) || !was_to_blame(than, now_ns));
+	return is_held &&
+	       (turn_order_was_to_blame(peer, now_ns) || !turn_order_was_to_blame(than, now_ns));
 }
 
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
@@ -400,10 +288,18 @@ int turn_order_taken_by(
 	return -1;
 }
 
+/* Whether it was to blame in this turn already, or in a later one. */
+static bool was_blamed_for(const struct turn_peer *peer)
+{
+	return peer->claim.since_ns <= peer->doubt.blamed_turn_ns;
+}
+
 bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (is_outlasted(&peers[i]) && !turn_order_is_ignored(&peers[i], now_ns) &&
+		if (is_outlasted(&peers[i]) && !was_blamed_for(&peers[i]) &&
+			!turn_order_is_ignored(&peers[i], now_ns) &&
+			peers[i].claim.since_ns <= now_ns &&
 			now_ns < peers[i].claim.since_ns + TURN_LONGEST_NS &&
 			stated(&peers[i].claim, now_ns) == TURN_HOLD)
 			return true;

@@ -2,14 +2,16 @@
 /*
  * The order of turns, and which slices are believed.
  *
- * A record says a state and until when it counts. Its reader takes that with doubt: a turn that stands in the way of one wish
- * for longer than the reader's patience is not believed any more, and then stands in nobody's way. All records of the owner
- * for whom the reader waited longest are not believed for a while, when the reader has had too little. Such a slice may
- * still wish, and be given the turn; but nobody waits for it.
+ * A record says a state and until when it counts. Its reader takes that with doubt: a turn that
+ * stands in the way of one wish for longer than the reader's patience is not believed any more, and
+ * then stands in nobody's way. All records of the owner for whom the reader waited longest are not
+ * believed for a while, when the reader has had too little. Such a slice may still wish, and be
+ * given the turn; but nobody waits for it.
  *
- * A slice that is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
- * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
- * thirty-second of all time, all waiters together; beyond that it is passed over at once, and believed as before.
+ * A slice that is first in line and does not take a free turn in time has only missed it: its
+ * process woke up late, as it may again and again where processors are busy. For such, 0.3 ms are
+ * waited each, but not more than a thirty-second of all time, all waiters together; beyond that it
+ * is passed over at once, and believed as before.
  */
 #pragma once
 
@@ -17,9 +19,9 @@
 #include <stdint.h>
 
 /*
- * A waiter's least patience with one turn, and what follows for the honest: they see a waiter after 5 ms at most
- * (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one. Only the work that a turn begins with
- * may be longer: who has had as much waits for as long.
+ * A waiter's least patience with one turn, and what follows for the honest: they see a waiter after
+ * 5 ms at most (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one.
+ * Only the work that a turn begins with may be longer: who has had as much waits for as long.
  */
 #define TURN_PATIENCE_NS UINT64_C(250000000)
 #define TURN_LEASE_NS	 UINT64_C(244000000)
@@ -67,7 +69,8 @@ struct turn_claim {
 /* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
 	uint64_t
-		way_ns; /* for how long the reader waited for it of late, without what is excused */
+		way_ns; /* how long the reader waited for it of late, without what it may have and what is excused */
+	uint64_t round_ns; /* the same, since the reader last had the device */
 	uint64_t excused_ns;
 	uint64_t suspect_until_ns; /* who is waited for longest again before is clearly to blame */
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
@@ -75,6 +78,8 @@ struct turn_doubt {
 	uint64_t turn_ns;   /* when the turn began in which it was last seen */
 	uint64_t
 		outlasted_ns; /* when the turn began that is not believed any more, nor any before it */
+	uint64_t
+		blamed_turn_ns; /* the latest begin of a turn that it had said when it was last blamed */
 	uint64_t ticket_ns;  /* no earlier one is believed: it was seen not waiting then */
 	uint64_t claimed_ns; /* for how long it was seen claiming, since it last held a turn */
 	uint64_t ignored_until_ns;
@@ -83,6 +88,7 @@ struct turn_doubt {
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
 	bool was_in_way, was_claiming;
+	bool is_blamed;	   /* was to blame, clearly or not, for what the reader lacks */
 	bool is_outlasted; /* there is one */
 	bool is_awaited;   /* the reader's present wish waits for it */
 	bool has_taken;	   /* the reader gave its last turn back for it, and has had none since */
@@ -99,8 +105,9 @@ struct turn_peer {
 };
 
 /*
- * What the reader may still keep free of its own turns, for all that say that they are about to come: a part of the time in which it has them, and of
- * that in which those have. All zero at first.
+ * What the reader may still keep free of its own turns, for all that say that they are about to
+ * come: a part of the time in which it has them, and of that in which those have. All zero at
+ * first.
  */
 struct turn_room {
 	int64_t left_ns;
@@ -126,6 +133,9 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 void turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
+/* Whether it was clearly to blame before, and that is not forgotten. */
+bool turn_order_was_to_blame(const struct turn_peer *peer, uint64_t now_ns);
+
 /* Of what the reader is to have. */
 enum turn_lack {
 	TURN_LACKS_LITTLE, /* no more than slices cost each other that have long kernels */
@@ -134,17 +144,35 @@ enum turn_lack {
 };
 
 /*
- * The reader has waited for others and had less than its share. No record is believed from now on of the owner for whose
- * records it waited longest: doubled each time where that was for much longer than for others, or, if there is one owner
- * alone, than the reader had the device, or twice within TURN_SUSPECT_NS; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
+ * The reader has waited for others and had less than its share. No record is believed from now on
+ * of the owner for whose records it waited longest: doubled each time where that was for much
+ * longer than for others, or, if there is one owner alone, than enough_ns, or twice within
+ * TURN_SUSPECT_NS; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
  * how many records; the time of all begins anew.
  *
- * What the reader lacks may be the doing of who was blamed before, and the owner a slice that waited for that one, too, and has it
- * back: only who was clearly to blame before is blamed again for it, doubled each time. Anybody else is excused, and TURN_PATIENCE_NS
- * of its time does not count, unless the reader lacks as much more since then. Who was clearly to blame before, and clearly is again, is blamed for little.
+ * What the reader lacks may be the doing of who was blamed before, and the owner a slice that
+ * waited for that one, too, and has it back: only who was clearly to blame before is blamed again
+ * for it, doubled each time. Who was blamed for what the reader lacks waits until that is as much
+ * more; anybody else is excused, and TURN_PATIENCE_NS of its time does not count, unless the reader
+ * lacks as much more since then. Who was clearly to blame before, and clearly is again, is blamed
+ * for little.
  */
-unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
+unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t enough_ns,
 	enum turn_lack lack, uint64_t now_ns);
+
+/*
+ * How long others may have the device for each time that a reader has it, which is to have this
+ * part of it: 0 is no promise.
+ */
+uint64_t turn_order_others_ns(uint64_t served_ns, uint64_t permille);
+
+/*
+ * The reader has had the device, and others may have it for others_ns: as much of what it waited
+ * for them since it last had it is no offence, of each in proportion. What they leave of it pays
+ * for no earlier wait: who took the device for long at once is to blame for that, and not who takes
+ * turns with the reader while that has it back.
+ */
+void turn_order_note_served(struct turn_peer *peers, unsigned count, uint64_t others_ns);
 
 /* The reader has what it is to have: the time of all begins anew. */
 void turn_order_forgive(struct turn_peer *peers, unsigned count);
@@ -156,8 +184,8 @@ void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns);
 void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from);
 
 /*
- * The first in line did not take a free turn, and the reader did, as others do: so many are alive. A slice that woke up too
- * late does not wait for another whole turn.
+ * The first in line did not take a free turn, and the reader did, as others do: so many are alive.
+ * A slice that woke up too late does not wait for another whole turn.
  */
 void turn_order_note_miss(struct turn_peer *peer, unsigned alive, uint64_t now_ns);
 
@@ -188,29 +216,32 @@ bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 
 /*
- * Which of them holds a turn beside the reader's own, which began at since_ns, so that the reader is to give way; -1: none: the other one began first, or
- * so long after that that it does not believe the reader's any more. Both would go on as long as they have work. It comes to that where one was
- * to blame for a while.
+ * Which of them holds a turn beside the reader's own, which began at since_ns, so that the reader
+ * is to give way; -1: none: the other one began first, or so long after that that it does not
+ * believe the reader's any more. Both would go on as long as they have work. It comes to that where
+ * one was to blame for a while.
  */
 int turn_order_taken_by(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
 
 /*
  * Whether one of them still holds a turn that the reader waited for as long as it could, and believes no more: work of both is on the
- * device. Not of an owner who is to blame, nor of a turn that is longer than any.
+ * device. Not of an owner who is to blame, nor of a turn for which he was, nor of one that is longer than any or is yet to begin: a record that says for
+ * ever that it holds one turn would be believed in this, and who is owed for it would blame the honest.
  */
 bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 
 /*
- * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or
- * late_ns ago; 0: none does, or the room is used up. The reader makes room for it from then on, once, until it has come.
+ * When the next slice of a better rank expects to come, as far as that is not more than lead_ns
+ * ahead, or late_ns ago; 0: none does, or the room is used up. The reader makes room for it from
+ * then on, once, until it has come.
  */
 uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, const struct turn_room *room,
 	uint32_t rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
 /*
- * Since its last look the reader, of this rank, made room, for whomever; or one that goes first had the turn, as that look saw; or the reader had
- * it (is_held), or none of these.
+ * Since its last look the reader, of this rank, made room, for whomever; or one that goes first had
+ * the turn, as that look saw; or the reader had it (is_held), or none of these.
  */
 void turn_order_note_room(struct turn_room *room, const struct turn_peer *peers, unsigned count,
 	uint32_t rank, bool is_held, uint64_t elapsed_ns);
@@ -223,9 +254,10 @@ uint64_t turn_order_lease_ns(uint64_t now_ns, uint64_t busy_until_ns, uint64_t g
 	uint64_t wanted_since_ns, uint64_t first_until_ns);
 
 /*
- * How long a slice waits for one turn of another: until it has waited for longer than it has had beforehand. saved_ns: what it
- * may have of its share, which is below 0 after more than that; behind_ns: what it may lack without blaming others for it;
- * permille: of the device, 1 to 1000. TURN_PATIENCE_NS to TURN_LONGEST_NS.
+ * How long a slice waits for one turn of another: until it has waited for longer than it has had
+ * beforehand. saved_ns: what it may have of its share, which is below 0 after more than that;
+ * behind_ns: what it may lack without blaming others for it; permille: of the device, 1 to 1000.
+ * TURN_PATIENCE_NS to TURN_LONGEST_NS.
  */
 uint64_t turn_order_patience_ns(int64_t saved_ns, uint64_t behind_ns, uint32_t permille);
 

@@ -2,22 +2,25 @@
 /*
  * When the slice kept a device busy.
  *
- * A word holds 48 cells and, in its upper 16 bits, the lap of the ring to which they belong; a
- * word of an older lap counts as empty and is overtaken by the first who marks in it. The time of a span that is new
- * is its length times the share of its cells that were not marked.
+ * A word holds 48 cells and, in its upper 16 bits, the lap of the ring to which they belong; a word
+ * of an older lap counts as empty and is overtaken by the first who marks in it. The time of a span
+ * that is new is its length times the share of its cells that were not marked.
  *
- * There are two rings. In that of 4,096 ns a cell belongs to a span that covers its middle, so a span's ends are
- * rounded, without a bias. It tells of the last 604 ms of a span. In that of long cells, of 262 us, a cell belongs to a span that
- * covers all of it: short work at each one's middle would else hide long work of another stream.
+ * There are two rings. In that of 4,096 ns a cell belongs to a span that covers its middle, so a
+ * span's ends are rounded, without a bias. It tells of the last 604 ms of a span. In that of long
+ * cells, of 262 us, a cell belongs to a span that covers all of it: short work at each one's middle
+ * would else hide long work of another stream.
  *
- * Two processes may tell of the same time at once, and one of them has to be charged for it. The rule: what is marked as a long cell
- * was charged to somebody. So a span is charged for its last 604 ms as far as it was the first to mark them in the ring of short
- * cells and had not found them marked as long ones before that, and only then are they marked as long cells. For what is older it is
- * charged as far as it was the first to mark it as long cells.
+ * Two processes may tell of the same time at once, and one of them has to be charged for it. The
+ * rule: what is marked as a long cell was charged to somebody. So a span is charged for its last
+ * 604 ms as far as it was the first to mark them in the ring of short cells and had not found them
+ * marked as long ones before that, and only then are they marked as long cells. For what is older
+ * it is charged as far as it was the first to mark it as long cells.
  */
 #include "region/busy.h"
 
 #include "policy/budget.h"
+#include "policy/left.h"
 #include "policy/overrun.h"
 
 /* A word can be so much further than a span of now that is reported late. */
@@ -30,7 +33,10 @@ struct ring {
 	uint64_t count;
 };
 
-/* Marks cells first to last of word number `number`, counted from the clock's beginning; how many were new. */
+/*
+ * Marks cells first to last of word number `number`, counted from the clock's beginning; how many
+ * were new.
+ */
 static unsigned mark_word(const struct ring *ring, uint64_t number, unsigned first, unsigned last)
 {
 	_Atomic uint64_t *at = &ring->words[number % ring->count];
@@ -48,7 +54,10 @@ static unsigned mark_word(const struct ring *ring, uint64_t number, unsigned fir
 			return last - first + 1; /* the ring is a lap further */
 		if ((now & cells) == cells)
 			return 0;
-		/* release: of a long cell, with marked_long(); of a short one nothing else is read because of it */
+		/*
+		 * release: of a long cell, with marked_long(); of a short one nothing else is read
+		 * because of it
+		 */
 	} while (!atomic_compare_exchange_weak_explicit(
 		at, &seen, now | cells, memory_order_release, memory_order_relaxed));
 	return (unsigned)__builtin_popcountll(cells & ~now);
@@ -150,22 +159,15 @@ static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t since_ns, 
 		;
 }
 
-/* A word of the region's is believed within its bounds: what is expected of the longest work, and what is owed at most. */
-static int64_t believed(int64_t advance_ns)
-{
-	int64_t most_ns = BUSY_LEFT_NS;
-
-	if (advance_ns > most_ns)
-		return most_ns;
-	return advance_ns < -most_ns ? -most_ns : advance_ns;
-}
-
 void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t piece_ns,
 	uint64_t ended_ns, uint64_t now_ns)
 {
 	uint64_t seen = atomic_load_explicit(&compute->turn.ran_on, memory_order_relaxed);
 
-	/* First how long: who sees the debt goes on by that. A moment's difference lets one piece more through. */
+	/*
+	 * First how long: who sees the debt goes on by that. A moment's difference lets one piece
+	 * more through.
+	 */
 	while (!atomic_compare_exchange_weak_explicit(&compute->turn.ran_on, &seen,
 		overrun_note_longest(seen, piece_ns, now_ns), memory_order_relaxed,
 		memory_order_relaxed))
@@ -178,26 +180,90 @@ void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t pie
 		;
 }
 
-void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t advance_ns,
-	uint64_t ended_ns, uint64_t now_ns)
+/*
+ * Until when work is charged of which nobody knows when it ended, or ends. It began, or was last
+ * looked after, at since_ns.
+ */
+static uint64_t bounded_end_ns(struct region_compute *compute, uint64_t since_ns, uint64_t now_ns)
 {
-	uint64_t limits = atomic_load_explicit(&compute->limits, memory_order_relaxed), elapsed;
+	uint64_t seen = atomic_load_explicit(&compute->left, memory_order_relaxed);
+	uint64_t most_ns = left_most_ns(seen, since_ns, now_ns);
 
-	if (!since_ns || since_ns > now_ns)
-		since_ns = now_ns;
-	/* An end before that was another process's. */
-	if (ended_ns <= since_ns || ended_ns > now_ns)
-		ended_ns = now_ns;
-	elapsed = busy_mark(compute, since_ns,
-		ended_ns - since_ns < BUSY_LEFT_NS ? ended_ns : since_ns + BUSY_LEFT_NS);
+	if (now_ns - since_ns <= most_ns)
+		return now_ns;
+	/* relaxed: the word is complete in itself; of two that meet the bound at once one counts */
+	atomic_compare_exchange_strong_explicit(&compute->left, &seen,
+		left_note(seen, since_ns, now_ns), memory_order_relaxed, memory_order_relaxed);
+	return since_ns + most_ns;
+}
+
+/* Charges the slice the time, of which the process that had it has paid so much. No turn covers it. */
+static void charge(struct region_compute *compute, uint64_t since_ns, uint64_t ended_ns,
+	int64_t paid_ns, uint64_t now_ns)
+{
+	uint64_t limits = atomic_load_explicit(&compute->limits, memory_order_relaxed);
+	uint64_t elapsed = busy_mark(compute, since_ns, ended_ns);
+
 	spend(&compute->budget, limits >> 48, since_ns, now_ns, (int64_t)elapsed);
 	if (limits & REGION_COMPUTE_LIMITED)
 		spend(&compute->ceiling, limits >> 32 & 0xffff, since_ns, now_ns,
-			(int64_t)elapsed - believed(advance_ns));
-	/* Its turn is over, as it is no more. */
+			(int64_t)elapsed - paid_ns);
 	if (limits & REGION_COMPUTE_TURNS)
 		busy_note_overrun(
 			compute, overrun_ns(0, elapsed, 0, 0), UINT64_MAX, ended_ns, now_ns);
 	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
+}
+
+/*
+ * A word of the region's is believed within its bounds: what is expected of the longest work, and
+ * what is owed at most.
+ */
+static int64_t believed(int64_t advance_ns)
+{
+	int64_t most_ns = LEFT_NS;
+
+	if (advance_ns > most_ns)
+		return most_ns;
+	return advance_ns < -most_ns ? -most_ns : advance_ns;
+}
+
+void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t advance_ns,
+	uint64_t ended_ns, uint64_t now_ns)
+{
+	if (!since_ns || since_ns > now_ns)
+		since_ns = now_ns;
+	/* An end before that was another process's. */
+	if (ended_ns <= since_ns || ended_ns > now_ns)
+		ended_ns = bounded_end_ns(compute, since_ns, now_ns);
+	charge(compute, since_ns, ended_ns, believed(advance_ns), now_ns);
+}
+
+#define UNATTENDED_STEP_NS UINT64_C(100000000)
+
+void busy_charge_unattended(struct region_compute *compute, _Atomic uint64_t *since,
+	uint64_t looked_ns, uint64_t now_ns)
+{
+	uint64_t seen = atomic_load_explicit(since, memory_order_relaxed), end_ns;
+	uint64_t awaited = seen & REGION_BUSY_AWAITED, since_ns = seen & ~REGION_BUSY_AWAITED;
+
+	if (!since_ns || since_ns >= now_ns || !looked_ns || looked_ns >= now_ns)
+		return;
+	end_ns = bounded_end_ns(compute, looked_ns, now_ns);
+	if (end_ns <= since_ns + UNATTENDED_STEP_NS)
+		return;
+	/*
+	 * Who moves it on charges for that, once. What the process says later of the same time it
+	 * has marked. relaxed: the word is complete in itself
+	 */
+	if (!atomic_compare_exchange_strong_explicit(since, &seen,
+		    (end_ns & ~REGION_BUSY_AWAITED) | awaited, memory_order_relaxed,
+		    memory_order_relaxed))
+		return;
+	charge(compute, since_ns, end_ns, 0, now_ns);
+	/*
+	 * release: pairs with the acquire in credit.c. What nobody knew of comes before what others
+	 * have taken in advance.
+	 */
+	atomic_fetch_add_explicit(&compute->turn.overdrafts, 1, memory_order_release);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -14,10 +13,8 @@
 #include "region/layout.h"
 #include "region/process.h"
 
-#define FDINFO_BYTES  1024
-#define OTHERS_WRITE  022
-#define MOUNT_UNKNOWN 0
-#define PATH_BYTES    256
+#define OTHERS_WRITE 022
+#define PATH_BYTES   256
 
 int ended_look(int region_fd, bool *ret_is_ended)
 {
@@ -56,27 +53,16 @@ uint64_t ended_parse(const char *text, dev_t device, ino_t inode)
 	return ended_format(at_ns, device, inode, own) == 0 && strcmp(text, own) == 0 ? at_ns : 0;
 }
 
-static uint64_t find_mount(int fd)
-{
-	static const char key[] = "mnt_id:";
-	char path[40], text[FDINFO_BYTES];
-	const char *at;
-	size_t length;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	at = file_read(path, text, sizeof(text), &length) == 0 ? strstr(text, key) : NULL;
-	return at ? strtoull(at + sizeof(key) - 1, NULL, 10) : MOUNT_UNKNOWN;
-}
-
 /* Whether who can write the file can write the share, too. */
 static bool is_as_good(int share_fd, int fd)
 {
 	struct file_identity share, own;
-	uint64_t mount = find_mount(share_fd);
+	char its[FILE_MOUNT_BYTES], mount[FILE_MOUNT_BYTES];
 
 	return file_identify(share_fd, &share) == 0 && file_identify(fd, &own) == 0 &&
 	       own.owner == share.owner && own.link_count == 1 && !(own.mode & OTHERS_WRITE) &&
-	       mount != MOUNT_UNKNOWN && find_mount(fd) == mount;
+	       file_find_mount(share_fd, mount) == 0 && file_find_mount(fd, its) == 0 &&
+	       strcmp(mount, its) == 0;
 }
 
 static int name_file(const char *share, char ret_path[PATH_BYTES])

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "region/ledger.h"
@@ -169,6 +170,15 @@ int evict_return(struct region *region, const struct evict_process *process)
 	return 0;
 }
 
+bool evict_is_there(const struct region *region, const struct evict_process *process)
+{
+	_cleanup_fd_ int fd = -1;
+
+	/* Where it cannot be looked at, it counts as there. */
+	return process->slot < REGION_SLOTS &&
+	       (region_reopen(region, &fd) < 0 || is_its(region, process, fd));
+}
+
 void evict_weigh(const struct region *region, const struct evict_process *process,
 	uint64_t ret_bytes[REGION_DEVICES])
 {
@@ -216,6 +226,12 @@ static bool find(
 	return false;
 }
 
+static void count_changes(struct region_file *f)
+{
+	for (unsigned d = 0; d < REGION_DEVICES; d++)
+		ledger_count_change(f, d);
+}
+
 int evict_hold(
 	const struct region *region, unsigned self, uint32_t pid, struct evict_hold *ret_hold)
 {
@@ -230,15 +246,45 @@ int evict_hold(
 	}
 	if (r != 0)
 		return r;
+	count_changes(region->file);
 	/* Under the lock: whoever takes these books out later finds by the driver that it came back. */
 	if (!are_some_away(region->file))
 		return 0;
-	evict_let_go(ret_hold);
+	evict_let_go(region, ret_hold);
 	return EVICT_E_AWAY;
 }
 
-void evict_let_go(const struct evict_hold *hold)
+void evict_let_go(const struct region *region, const struct evict_hold *hold)
 {
-	if (hold->fd >= 0)
-		region_unlock(hold->fd, REGION_LOCK_EVICT + hold->slot);
+	if (hold->fd < 0)
+		return;
+	/* Under the lock: who sees no change since then has seen the lock (evict_stays()). */
+	count_changes(region->file);
+	region_unlock(hold->fd, REGION_LOCK_EVICT + hold->slot);
+}
+
+static bool has_managed(const struct region_file *f, unsigned device)
+{
+	unsigned high = atomic_load(&f->own.slot_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++)
+		/* relaxed: what comes later is a change of the ledger */
+		if (atomic_load_explicit(&f->own.slots[i].kind_bytes[device][CHARGE_MANAGED],
+			    memory_order_relaxed))
+			return true;
+	return false;
+}
+
+bool evict_stays(const struct region *region, unsigned device)
+{
+	_cleanup_fd_ int fd = -1;
+	bool is_held = true;
+
+	if (has_managed(region->file, device))
+		return false;
+	/* The only process that there ever was is checkpointed by no other one. */
+	return atomic_load(&region->file->own.slot_high) <= 1 ||
+	       (region_reopen(region, &fd) == 0 &&
+		       file_range_is_locked(fd, REGION_LOCK_EVICT, REGION_SLOTS, &is_held) == 0 &&
+		       !is_held);
 }

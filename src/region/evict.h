@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -33,6 +34,9 @@ struct evict_process {
  */
 int evict_take(struct region *region, const struct evict_process *process) MUST_CHECK;
 
+/* Whether the process's slot is its own still: by the lock or the token, whatever /proc says of a process of that number. */
+bool evict_is_there(const struct region *region, const struct evict_process *process);
+
 /*
  * What the process has of each device by its books, on the device and on the host: after a checkpoint, what it
  * takes to bring it back.
@@ -45,7 +49,7 @@ int evict_return(struct region *region, const struct evict_process *process) MUS
 
 /*
  * For a process of the slice that has the driver bring another one back: that one's books stay in the ledger until evict_let_go(), so
- * that what comes back is charged. self is the slot of who asks, who sees the other one by this pid. EVICT_E_GONE: it is no process
+ * that what comes back is charged, and its begin and its end are changes of the ledger. self is the slot of who asks, who sees the other one by this pid. EVICT_E_GONE: it is no process
  * of the slice. EVICT_E_AWAY: memory of the slice was moved away from outside, and who did so brings it back.
  */
 struct evict_hold {
@@ -54,4 +58,11 @@ struct evict_hold {
 };
 int evict_hold(const struct region *region, unsigned self, uint32_t pid,
 	struct evict_hold *ret_hold) MUST_CHECK;
-void evict_let_go(const struct evict_hold *hold);
+void evict_let_go(const struct region *region, const struct evict_hold *hold);
+
+/*
+ * Whether what the slice holds on the device stays there for as long as ledger_changes() are the same, asked when these were read: no managed
+ * memory, which goes to the host and comes back, and no checkpoint under way, of those that have an evict_hold. False where that cannot
+ * be told.
+ */
+bool evict_stays(const struct region *region, unsigned device);

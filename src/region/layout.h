@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 11
+#define REGION_VERSION 14
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -140,16 +140,20 @@ enum region_slot_state { SLOT_FREE, SLOT_LIVE };
 
 /* A process of the slice. Whoever holds the lock on the slot's byte, or its token, owns all of it (slot.h). */
 struct region_slot {
-	_Atomic uint32_t state;		/* enum region_slot_state */
-	_Atomic uint32_t pid;		/* in the namespace below */
-	_Atomic uint64_t start_time;	/* /proc/PID/stat field 22 */
-	_Atomic uint64_t pid_namespace; /* inode number of /proc/self/ns/pid */
+	_Atomic uint32_t state;	     /* enum region_slot_state */
+	_Atomic uint32_t pid;	     /* in the namespace below */
+	_Atomic uint64_t start_time; /* /proc/PID/stat field 22, as its time namespace tells it */
+	/* Inode numbers of /proc/self/ns/pid and time; 0: not known. */
+	_Atomic uint32_t pid_namespace, time_namespace;
 	char command[16];
 	/* The ledger's words: units held << 32 | units on their way in or out (see ledger.c). */
 	_Atomic uint64_t held[REGION_DEVICES];
 	/* The same by kind, in bytes: for people to read, nothing is decided by it. */
 	_Atomic uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
-	_Atomic uint64_t notes; /* of enum region_note: for people, nothing is decided by it */
+	_Atomic uint32_t notes; /* of enum region_note: for people, nothing is decided by it */
+				/* Its address space was once so large (process.h); 0: not known. */
+#define REGION_PEAK_NOBODYS UINT32_MAX /* its process has left it: the lock or token alone tells */
+	_Atomic uint32_t peak_mib;
 	/* What the process has on the device is expected to end then (CLOCK_MONOTONIC); 0: nothing. */
 	_Atomic uint64_t busy_until_ns[REGION_DEVICES];
 	_Atomic uint64_t evicted_bytes[REGION_DEVICES]; /* moved to the host by a checkpoint */
@@ -207,6 +211,7 @@ struct region_shared {
  */
 struct region_turn {
 	_Atomic uint64_t word;	       /* TURN_WORD() */
+	_Atomic uint64_t said;	       /* the last word that the record was seen to say */
 	_Atomic uint64_t since_ns;     /* since when it wants the turn, or has it */
 	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
 	_Atomic uint64_t unknown; /* whose work of unknown length is under way (policy/unknown.h) */
@@ -215,9 +220,10 @@ struct region_turn {
 		queued_until_ns; /* when all that was given should be done (compute/queue.h) */
 	/* How often a process of the slice began work for which it had not taken enough in advance (compute/credit.c). */
 	_Atomic uint64_t overdrafts;
-	_Atomic uint64_t name_token; /* a random part of the record's name; 0: not drawn yet */
 	/* The end of each process's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
+	_Atomic uint64_t name_token; /* a random part of the record's name; 0: not drawn yet */
+	uint64_t unused[7];
 };
 
 struct region_compute {
@@ -240,10 +246,12 @@ struct region_compute {
 	_Atomic uint64_t full_ns; /* when the ceiling was last seen to grow no more; 0: never */
 	_Atomic uint64_t
 		overrun; /* of work that ran on when its turn was over; see policy/overrun.h */
-	/* Which pauses are doubted, and whether work was found to be hidden (policy/doubt.h). */
+	/* Until when work is doubted, and whether some was found to be hidden (policy/doubt.h). */
 	_Atomic uint64_t doubted, suspected;
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 	_Atomic uint64_t long_cells[REGION_BUSY_LONG_WORDS];
+	_Atomic uint64_t left; /* of processes that ended with work under way (policy/left.h) */
+	uint64_t unused[7];
 	struct region_turn turn;
 };
 
@@ -277,6 +285,8 @@ struct region_own {
 	char shared_path[REGION_PATH_BYTES];
 	struct region_shared shared[REGION_SHARED];
 	struct region_compute compute[REGION_DEVICES];
+	/* When the process of each slot last looked after its work (CLOCK_MONOTONIC); 0: not yet. Of one that does not others charge it. */
+	_Atomic uint64_t looked_ns[REGION_SLOTS];
 };
 
 struct region_file {
@@ -290,14 +300,18 @@ PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 2112);
 PIN(struct region_own, shared_path, 2112 + 2112 * REGION_SLOTS);
 PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 256 * REGION_SHARED);
+PIN(struct region_own, looked_ns,
+	2112 + 2112 * REGION_SLOTS + 192 + 256 * REGION_SHARED +
+		sizeof(struct region_compute) * REGION_DEVICES);
 PIN(struct region_compute, cells, 128);
 PIN(struct region_compute, long_cells, 128 + 8 * REGION_BUSY_WORDS);
-PIN(struct region_compute, turn, 128 + 8 * (REGION_BUSY_WORDS + REGION_BUSY_LONG_WORDS));
+PIN(struct region_compute, turn, 192 + 8 * (REGION_BUSY_WORDS + REGION_BUSY_LONG_WORDS));
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 256, "struct region_shared");
 _Static_assert(sizeof(struct region_device) == 128,
 	"two cache lines each; the ledger's word is in the first");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");
+PIN(struct region_slot, time_namespace, 20);
 PIN(struct region_slot, held, 40);
 PIN(struct region_slot, kind_bytes, 168);
 #undef PIN

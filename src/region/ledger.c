@@ -80,6 +80,11 @@ static void lower(_Atomic uint64_t *total, uint64_t units)
 	} while (!atomic_compare_exchange_weak(total, &old, used << 32 | (uint32_t)(old + 1)));
 }
 
+void ledger_count_change(struct region_file *file, unsigned device)
+{
+	lower(&file->own.devices[device].total, 0);
+}
+
 static int raise_within(_Atomic uint64_t *total, uint64_t units, uint64_t limit_units)
 {
 	uint64_t old = atomic_load(total), used;

@@ -107,6 +107,9 @@ static inline uint64_t ledger_changes(const struct region_file *file, unsigned d
 	return atomic_load(&file->own.devices[device].total);
 }
 
+/* Counts a change of the device's memory that leaves all words of the ledger as they are. */
+void ledger_count_change(struct region_file *file, unsigned device);
+
 /* The same in bytes. */
 static inline uint64_t ledger_used_bytes(const struct region_file *file, unsigned device)
 {

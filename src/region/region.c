@@ -22,6 +22,7 @@
 #include "policy/device_name.h"
 #include "region/filesystem.h"
 #include "region/region_make.h"
+#include "region/slot_owner.h"
 
 #define LOCK_NS 50000000u /* longest wait for another process that changes the shared allocations */
 
@@ -267,21 +268,28 @@ static bool is_kept_by(const struct region *region, int64_t at, void *mapped, si
 	return r == 0 && is_locked && !is_still_locked;
 }
 
-bool region_keeps_locks(const struct region *region, int64_t at)
+int region_try_locks(const struct region *region, int64_t at, bool *ret_keeps)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	_cleanup_fd_ int fd = -1;
 	void *mapped;
+	int r = 0;
 
-	if (filesystem_of(region->fd)->drops_locks || region_reopen(region, &fd) < 0 ||
-		file_lock_byte(fd, at) < 0)
-		return false;
+	*ret_keeps = false;
+	if (filesystem_of(region->fd)->drops_locks)
+		return 0;
+	r = region_reopen(region, &fd);
+	if (r < 0)
+		return file_is_want(r) ? r : 0;
+	if (file_lock_byte(fd, at) < 0)
+		return 0;
 	mapped = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)
-		return false;
+		return errno == ENOMEM ? -ENOMEM : 0;
 	cleanup_fd(&fd);
 	fd = -1;
-	return is_kept_by(region, at, mapped, page);
+	*ret_keeps = is_kept_by(region, at, mapped, page);
+	return 0;
 }
 
 int region_reopen(const struct region *region, int *ret_fd)
@@ -313,6 +321,9 @@ void region_reset_after_fork(struct region *region)
 
 void region_close(struct region *region)
 {
+	/* Who closes it leaves its slots, and lives on. */
+	if (region->has_slots)
+		slot_forget_peaks(region->file, 0);
 	region_drop_fd(region);
 	if (region->token_page)
 		token_drop(region->token_page);
@@ -431,6 +442,8 @@ const char *region_explain(int outcome)
 		return "the process may make no file so large (ulimit -f)";
 	case REGION_E_STRANGERS:
 		return "the file is another user's";
+	case -EAGAIN:
+		return "a process has a lease on the file, which keeps others from opening it";
 	case REGION_E_REMOTE:
 		return "other machines may have its file system mounted, too";
 	default:
@@ -449,6 +462,8 @@ _Static_assert(sizeof(struct region_file) <= 5 << 20, "ROOM");
 const char *region_remedy(int outcome)
 {
 	switch (outcome) {
+	case -EAGAIN:
+		return "end that process (/proc/locks names it)" ELSEWHERE;
 	case -EROFS:
 	case REGION_E_REMOTE:
 		return "mount a tmpfs or a local volume on its folder, as docker run --tmpfs "

@@ -35,6 +35,7 @@ struct region {
 		share; /* the same: the share file, beside which its slice's end is told (ended.h); or NULL */
 	struct token token; /* of this process's slots, where one was needed (slot.c) */
 	const void *token_page;
+	bool has_slots; /* this process has claimed one through it */
 };
 
 #define REGION_NULL      \
@@ -72,7 +73,7 @@ int region_open_default(const char *path, struct region *ret_region) MUST_CHECK;
  * file holds is changed. Symbolic links are refused (-ELOOP).
  *
  * The mapping is not inherited by fork(). The descriptor stays open until region_drop_fd(): where
- * region_keeps_locks(), locks that it takes live as long as the mapping, even after that.
+ * region_try_locks() says so, locks that it takes live as long as the mapping, even after that.
  */
 int region_open(const char *path, struct region *ret_region) MUST_CHECK;
 
@@ -90,9 +91,10 @@ void region_drop_fd(struct region *region);
 
 /*
  * Whether a lock outlives its descriptor as long as the file is mapped, tried with the byte at `at`, which nobody else
- * locks. Where the mapping is of another file below, as on overlayfs, it does not.
+ * locks. Where the mapping is of another file below, as on overlayfs, it does not. -EMFILE, -ENFILE or -ENOMEM where something is missing to
+ * try it.
  */
-bool region_keeps_locks(const struct region *region, int64_t at);
+int region_try_locks(const struct region *region, int64_t at, bool *ret_keeps) MUST_CHECK;
 
 /*
  * Opens the region's file once more, as a description of its own, and checks that it is still the

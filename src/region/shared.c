@@ -410,6 +410,21 @@ void shared_retire(const struct region *region, unsigned shared)
 	atomic_store(&shared_at(region, shared)->key, 0);
 }
 
+uint64_t shared_left_bytes(const struct region *region, unsigned device)
+{
+	unsigned high = atomic_load(&region->file->own.shared_high);
+	uint64_t units = 0;
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++) {
+		const struct region_shared *j = shared_at(region, i);
+		uint64_t word = atomic_load(&j->word);
+
+		if (word && ledger_shared_device(word) == device && !has_holders(j))
+			units += ledger_shared_units(word);
+	}
+	return units * REGION_UNIT_BYTES;
+}
+
 static bool is_worth_a_sweep(const struct region *region)
 {
 	unsigned high = atomic_load(&region->file->own.shared_high);

@@ -80,6 +80,12 @@ bool shared_is_held_alone(const struct region_shared *shared, unsigned slot);
 /* Whether the slot holds any shared allocation. */
 bool shared_has_holder(const struct region_file *file, unsigned slot);
 
+/*
+ * So much of the device's memory is kept by descriptors alone, by their marks. A close() of one is no call of the driver's: the ledger knows of it by the
+ * next sweep, and not at all while the mark stands on another open file as well.
+ */
+uint64_t shared_left_bytes(const struct region *region, unsigned device);
+
 /* Whoever made the memory has let it go, so its handle opens nothing any more. */
 void shared_retire(const struct region *region, unsigned shared);
 

@@ -3,15 +3,17 @@
  * Slots, and the end of processes.
  *
  * The lock on a slot's byte is taken through a description that the process's mapping of the region
- * keeps open (region.h); where the file system does not keep it so, a token is attached to the process's memory
- * (token.h). Either ends with that memory, by whatever death, and is not inherited by fork. The kernel takes memory
- * down before it closes the device files, so for a moment a dying process has lost it and not yet its device memory:
- * there the process is still to be seen in /proc, where we can look, as alive and leaving. A process that runs on
- * without it has called exec; the kernel closes the device files within that call, so a short grace is enough. One
- * that /proc does not show and that had a token gets a longer one.
+ * keeps open (region.h); where the file system does not keep it so, a token is attached to the
+ * process's memory (token.h). Either ends with that memory, by whatever death, and is not inherited
+ * by fork. The kernel takes memory down before it closes the device files, so for a moment a dying
+ * process has lost it and not yet its device memory: there the process is still to be seen in
+ * /proc, where we can look, as alive and leaving. A process that has called exec runs on without
+ * it; the kernel closes the device files within that call, so a short grace is enough. One that
+ * /proc does not show and that had a token gets a longer one. One that has unmapped its sign of
+ * life itself is alive (slot_owner.c).
  *
- * A child of fork() that does not call exec has its parent's device files open, and these keep the device memory when the
- * parent has ended (docs/decisions/0035-children-keep-memory.md).
+ * A child of fork() that does not call exec has its parent's device files open, and these keep the
+ * device memory when the parent has ended (docs/decisions/0035-children-keep-memory.md).
  */
 #include "region/slot.h"
 
@@ -30,49 +32,8 @@
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/process.h"
+#include "region/slot_owner.h"
 #include "region/token.h"
-
-#define EXEC_GRACE_NS	20000000u
-#define UNSEEN_GRACE_NS 40000000u /* less than SLOT_REAP_WAIT_NS */
-
-static enum slot_owner find_by_token(const struct region_slot *slot)
-{
-	/* relaxed: the caller's acquire of state made them visible */
-	uint64_t namespace = atomic_load_explicit(&slot->pid_namespace, memory_order_relaxed);
-	pid_t pid = (pid_t)atomic_load_explicit(&slot->pid, memory_order_relaxed);
-	struct token token = {atomic_load_explicit(&slot->token_place, memory_order_relaxed),
-		atomic_load_explicit(&slot->token_birth, memory_order_relaxed)};
-	struct process_identity seen;
-
-	if (token.place == 0)
-		return SLOT_OWNER_GONE;
-	switch (token_look(&token)) {
-	case TOKEN_GONE:
-		return SLOT_OWNER_GONE;
-	case TOKEN_LIVES:
-		return SLOT_OWNER_LIVES;
-	default:
-		break;
-	}
-	if (namespace == 0 || namespace != process_own_namespace())
-		return SLOT_OWNER_UNKNOWN;
-	/* relaxed: as above */
-	return process_identify(pid, &seen) == 0 && !seen.is_gone &&
-			       seen.start_time ==
-				       atomic_load_explicit(&slot->start_time, memory_order_relaxed)
-		       ? SLOT_OWNER_LIVES
-		       : SLOT_OWNER_GONE;
-}
-
-int slot_find_owner(int fd, unsigned i, const struct region_slot *slot, enum slot_owner *ret_owner)
-{
-	bool is_locked;
-	int r = file_byte_is_locked(fd, REGION_LOCK_SLOTS + i, &is_locked);
-
-	if (r == 0)
-		*ret_owner = is_locked ? SLOT_OWNER_LIVES : find_by_token(slot);
-	return r;
-}
 
 int slot_leave_to_children(struct region *region, unsigned slot)
 {
@@ -112,21 +73,48 @@ bool slot_is_left(int fd, unsigned i, const struct region_slot *slot, bool is_ho
 	return holds && has_children(fd, i);
 }
 
-static void publish(struct region_file *f, unsigned i, const struct token *token)
+/* What a slot is signed with. */
+struct signature {
+	struct process_identity me;
+	uint32_t peak_mib;
+	struct token token;
+};
+
+/* One that was signed without would count as nobody's as soon as its owner unmaps the region. */
+static int know_self(struct region *region, struct signature *ret)
+{
+	uint32_t before_mib;
+	int r = process_know_self(&ret->me);
+
+	if (r == 0)
+		r = process_own_peak_mib(&before_mib);
+	/* Of what this process was before exec, whose peak it is about to have. */
+	if (r == 0 && !region->has_slots)
+		slot_forget_peaks(region->file, before_mib);
+	if (r == 0)
+		r = process_raise_own_peak(&ret->peak_mib);
+	return r == 0 || file_is_want(r) ? r : SLOT_E_NAMELESS;
+}
+
+static void publish(struct region_file *f, unsigned i, const struct signature *by)
 {
 	struct hami_slot *hami = &f->hami.slots[i];
 	struct region_slot *own = &f->own.slots[i];
-	struct process_identity me;
+	struct process_identity me = by->me;
 
-	process_identify_self(&me);
 	memcpy(own->command, me.command, sizeof(own->command));
 	/* relaxed: the release below publishes them */
 	atomic_store_explicit(&own->notes, 0, memory_order_relaxed);
+	atomic_store_explicit(&f->own.looked_ns[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&own->peak_mib, by->peak_mib, memory_order_relaxed);
 	atomic_store_explicit(&own->pid, (uint32_t)me.pid, memory_order_relaxed);
 	atomic_store_explicit(&own->start_time, me.start_time, memory_order_relaxed);
-	atomic_store_explicit(&own->pid_namespace, me.pid_namespace, memory_order_relaxed);
-	atomic_store_explicit(&own->token_place, token->place, memory_order_relaxed);
-	atomic_store_explicit(&own->token_birth, token->birth, memory_order_relaxed);
+	atomic_store_explicit(
+		&own->pid_namespace, (uint32_t)me.pid_namespace, memory_order_relaxed);
+	atomic_store_explicit(
+		&own->time_namespace, (uint32_t)me.time_namespace, memory_order_relaxed);
+	atomic_store_explicit(&own->token_place, by->token.place, memory_order_relaxed);
+	atomic_store_explicit(&own->token_birth, by->token.birth, memory_order_relaxed);
 	atomic_store_explicit(&hami->pid, me.pid, memory_order_relaxed);
 	atomic_store_explicit(&hami->host_pid, process_is_in_first_namespace(&me) ? me.pid : 0,
 		memory_order_relaxed);
@@ -161,8 +149,8 @@ static void charge_left(const struct region *region, unsigned i)
 		if (!since_ns && !advance_ns)
 			continue;
 		/*
-		 * Work is charged before it is forgotten: again, by the next one, where we die in between. What goes back
-		 * is forgotten before.
+		 * Work is charged before it is forgotten: again, by the next one, where we die in
+		 * between. What goes back is forgotten before.
 		 */
 		if (!is_read)
 			ended_ns = find_end(region, own);
@@ -225,9 +213,12 @@ static void raise_high(struct region_file *f, unsigned i)
 /* Sees to it that others can tell that this process lives when its descriptor is closed. */
 static int vouch(struct region *region, unsigned i, struct token *ret_token)
 {
+	bool keeps;
+	int r = region_try_locks(region, REGION_LOCK_TRIAL + i, &keeps);
+
 	*ret_token = (struct token){0};
-	if (region_keeps_locks(region, REGION_LOCK_TRIAL + i))
-		return 0;
+	if (r < 0 || keeps)
+		return r;
 	if (!region->token_page && token_make(&region->token, &region->token_page) < 0)
 		return SLOT_E_MUTE;
 	FAULT("begin: token made");
@@ -236,17 +227,16 @@ static int vouch(struct region *region, unsigned i, struct token *ret_token)
 }
 
 /* Makes slot i ours, under its lock; -EAGAIN where it is somebody's. */
-static int sign(struct region *region, unsigned i)
+static int sign(struct region *region, unsigned i, struct signature *by)
 {
 	struct region_file *f = region->file;
-	struct token token;
 	int r;
 
 	/* It may have been taken between our look and our lock, by a process that needs none to keep it. */
 	if (atomic_load_explicit(&f->own.slots[i].state, memory_order_acquire) == SLOT_LIVE &&
-		find_by_token(&f->own.slots[i]) != SLOT_OWNER_GONE)
+		slot_find_unlocked(&f->own.slots[i]) != SLOT_OWNER_GONE)
 		return -EAGAIN;
-	r = vouch(region, i, &token);
+	r = vouch(region, i, &by->token);
 	/* Its last owner may have died in between, too. */
 	if (r == 0)
 		r = clear_unless_evicting(region, region->fd, i);
@@ -254,12 +244,12 @@ static int sign(struct region *region, unsigned i)
 		return r;
 	raise_high(f, i);
 	FAULT("begin: slot counted");
-	publish(f, i, &token);
+	publish(f, i, by);
 	FAULT("begin: slot signed");
 	return 0;
 }
 
-static int take(struct region *region, unsigned *ret_slot)
+static int take(struct region *region, struct signature *by, unsigned *ret_slot)
 {
 	struct region_file *f = region->file;
 
@@ -276,7 +266,7 @@ static int take(struct region *region, unsigned *ret_slot)
 			return r;
 		FAULT("begin: slot locked");
 		/* children of an earlier owner keep what it held, or would keep our charges */
-		r = has_children(region->fd, i) ? -EAGAIN : sign(region, i);
+		r = has_children(region->fd, i) ? -EAGAIN : sign(region, i, by);
 		if (r == 0) {
 			*ret_slot = i;
 			return 0;
@@ -290,57 +280,20 @@ static int take(struct region *region, unsigned *ret_slot)
 
 int slot_claim(struct region *region, unsigned *ret_slot)
 {
+	struct signature by;
 	unsigned reaped;
-	int r = take(region, ret_slot);
+	int r = know_self(region, &by);
 
+	if (r)
+		return r;
+	region->has_slots = true;
+	r = take(region, &by, ret_slot);
 	if (r != SLOT_E_FULL)
 		return r;
 	r = slot_reap(region, &reaped);
 	if (r < 0)
 		return r;
-	return take(region, ret_slot);
-}
-
-/*
- * Whether the owner, whose lock is gone, may still hold device memory: it is to be seen, and is
- * either on its way out or has just called exec.
- */
-static bool may_linger(const struct region_slot *own, uint64_t waited_ns)
-{
-	struct process_identity seen;
-
-	/* relaxed: the caller's acquire of state made them visible */
-	uint64_t namespace = atomic_load_explicit(&own->pid_namespace, memory_order_relaxed);
-	uint64_t start = atomic_load_explicit(&own->start_time, memory_order_relaxed);
-	pid_t pid = (pid_t)atomic_load_explicit(&own->pid, memory_order_relaxed);
-
-	/* A token goes long before the device files, a lock at the same time: the kernel puts files off. */
-	if (namespace == 0 || namespace != process_own_namespace())
-		/* relaxed: as above */
-		return atomic_load_explicit(&own->token_place, memory_order_relaxed) &&
-		       waited_ns < UNSEEN_GRACE_NS;
-	if (process_identify(pid, &seen) != 0)
-		return false;
-	if (seen.start_time != start || seen.is_gone)
-		return false;
-	return seen.is_leaving || waited_ns < EXEC_GRACE_NS;
-}
-
-/*
- * Whether the owner, whose sign of life is gone, is on its way out, and its work may go on. After exec its contexts are gone
- * and so is their work, whatever may still be held.
- */
-static bool may_work(const struct region_slot *own)
-{
-	/* relaxed, all: as in may_linger() */
-	uint64_t namespace = atomic_load_explicit(&own->pid_namespace, memory_order_relaxed);
-	pid_t pid = (pid_t)atomic_load_explicit(&own->pid, memory_order_relaxed);
-	struct process_identity seen;
-
-	if (namespace == 0 || namespace != process_own_namespace())
-		return may_linger(own, 0);
-	return process_identify(pid, &seen) == 0 && !seen.is_gone && seen.is_leaving &&
-	       seen.start_time == atomic_load_explicit(&own->start_time, memory_order_relaxed);
+	return take(region, &by, ret_slot);
 }
 
 /* Reaps the slot if its owner is dead; returns 1 then, 0 if it lives, -EAGAIN if it lingers. */
@@ -360,8 +313,8 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	r = 0;
 	/* Under the lock nobody else changes it; another reaper may have been faster. */
 	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE &&
-		find_by_token(own) == SLOT_OWNER_GONE) {
-		if (may_linger(own, waited_ns))
+		slot_find_unlocked(own) == SLOT_OWNER_GONE) {
+		if (slot_may_linger(own, waited_ns))
 			r = -EAGAIN;
 		else if (slot_is_left(fd, i, own, shared_has_holder(region->file, i)))
 			charge_left(region, i);
@@ -384,6 +337,40 @@ static bool has_left(const struct region_slot *own)
 	return false;
 }
 
+/*
+ * Charges what is under way of a process that lives and does not look after it: it is stopped, or
+ * has no thread that could.
+ */
+static void charge_unattended(const struct region *region, unsigned i)
+{
+	struct region_slot *own = &region->file->own.slots[i];
+	uint64_t now_ns = clock_now_ns();
+	/* relaxed: a moment early or late does no harm */
+	uint64_t looked_ns =
+		atomic_load_explicit(&region->file->own.looked_ns[i], memory_order_relaxed);
+
+	if (now_ns < looked_ns + SLOT_UNATTENDED_NS)
+		return;
+	for (unsigned d = 0; d < REGION_DEVICES; d++)
+		busy_charge_unattended(
+			&region->file->own.compute[d], &own->busy_since_ns[d], looked_ns, now_ns);
+}
+
+/* Of a slot whose lock the caller has: its owner is dead, or lives by another sign. */
+static void charge_unlocked(const struct region *region, unsigned i)
+{
+	const struct region_slot *own = &region->file->own.slots[i];
+
+	/* Another one may have been faster. */
+	if (!has_left(own))
+		return;
+	/* One that leaves has its context until it is gone, and may take its time. */
+	if (slot_find_unlocked(own) != SLOT_OWNER_GONE || slot_may_work(own))
+		charge_unattended(region, i);
+	else
+		charge_left(region, i);
+}
+
 void slot_charge_dead(const struct region *region, unsigned but)
 {
 	unsigned high = atomic_load(&region->file->own.slot_high);
@@ -397,10 +384,11 @@ void slot_charge_dead(const struct region *region, unsigned but)
 		/* Its own description: our locks are ours through each other one. */
 		if (fd < 0 && region_reopen(region, &fd) < 0)
 			return;
-		if (file_lock_byte(fd, REGION_LOCK_SLOTS + i) != 0)
+		if (file_lock_byte(fd, REGION_LOCK_SLOTS + i) != 0) {
+			charge_unattended(region, i);
 			continue;
-		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_work(own))
-			charge_left(region, i);
+		}
+		charge_unlocked(region, i);
 		file_unlock_byte(fd, REGION_LOCK_SLOTS + i);
 	}
 }

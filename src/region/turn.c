@@ -25,7 +25,6 @@
 #define PEERS_NS  UINT64_C(5000000) /* turn_count_peers() polls */
 #define SOON_NS	  UINT64_C(50000)   /* another process of ours is at it: some us */
 #define AGAIN_NS  UINT64_C(20000)   /* the first in line met another's claim */
-#define WAKE_NS	  UINT64_C(500000)  /* turn_idle() wakes others at most that often */
 
 static int keep_errno(int r, int saved)
 {
@@ -128,6 +127,16 @@ static void begin(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 	turn_set(&t->own->face.since_ns, now_ns);
 }
 
+/*
+ * Whether one may have the turn by now that came after the last look at the folder. Where each look takes
+ * long there is no better knowledge.
+ */
+static bool may_miss_new(const struct turn *t, uint64_t now_ns)
+{
+	return now_ns + TURN_CLAIM_NS >= t->folder_asked_ns + TURN_BORN_NS &&
+	       t->late_looks < TURN_LATE_LOOKS;
+}
+
 /* Claims the free turn; a slice that does the same at the same time is met in the second poll. */
 static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	uint64_t busy_until_ns, uint64_t *ret_poll_ns)
@@ -135,6 +144,8 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	uint64_t now_ns = t->clock_ns();
 	struct turn_line line;
 
+	if (may_miss_new(t, now_ns))
+		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	/* Who does not believe the turn before this one does not take the claim for a part of it. */
 	turn_set(&t->own->face.since_ns, now_ns);
 	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
@@ -216,7 +227,8 @@ static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 	uint64_t since_ns = turn_get(&t->books->since_ns);
 	bool is_waiting;
 
-	if (now_ns >= t->polled_ns + rest_ns || now_ns < t->polled_ns)
+	/* A look before the turn began, which another process of the slice took, shows who had the one before it. */
+	if (now_ns >= t->polled_ns + rest_ns || now_ns < t->polled_ns || t->polled_ns < since_ns)
 		poll_peers(t, NULL, now_ns);
 	else if (t->waiters_ns == t->polled_ns)
 		return;
@@ -262,19 +274,40 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	return keep_errno(r, saved);
 }
 
+void turn_note_served(struct turn *t, uint64_t served_ns, uint64_t permille)
+{
+	uint64_t others_ns = turn_order_others_ns(served_ns, permille);
+
+	if (!served_ns)
+		return;
+	t->served_ns += served_ns;
+	t->others_served_ns += others_ns;
+	turn_order_note_served(t->peers, t->peer_count, others_ns);
+}
+
+/* An owner alone is clearly in the way for so long: with what it may have, a quarter longer than the slice had the device. */
+static uint64_t enough_ns(const struct turn *t)
+{
+	uint64_t ns = t->served_ns + t->served_ns / 4;
+
+	return ns > t->others_served_ns ? ns - t->others_served_ns : 0;
+}
+
 void turn_forgive(struct turn *t)
 {
+	t->served_ns = t->others_served_ns = 0;
 	turn_order_forgive(t->peers, t->peer_count);
 }
 
-bool turn_blame(struct turn *t, uint64_t served_ns, enum turn_lack lack, uint64_t now_ns)
+bool turn_blame(struct turn *t, enum turn_lack lack, uint64_t now_ns)
 {
 	if (turn_word_is_tampered(t, now_ns)) {
 		turn_forgive(t);
 		return true;
 	}
-	if (!turn_order_blame(t->peers, t->peer_count, served_ns, lack, now_ns))
+	if (!turn_order_blame(t->peers, t->peer_count, enough_ns(t), lack, now_ns))
 		return false;
+	t->served_ns = t->others_served_ns = 0;
 	for (unsigned i = 0; i < t->peer_count; i++) {
 		if (!turn_order_is_ignored(&t->peers[i], now_ns))
 			continue;
@@ -303,11 +336,6 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 	errno = saved;
 }
 
-static uint64_t quantum_end_ns(const struct turn *t)
-{
-	return turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
-}
-
 /* For whom the turn is given back, for him the slice waits until it has the next one, whatever he says meanwhile. */
 static bool is_taken(struct turn *t, uint64_t now_ns)
 {
@@ -334,7 +362,7 @@ bool turn_is_wanted(
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	is_over = begin_ns >= quantum_end_ns(t);
+	is_over = begin_ns >= turn_quantum_end_ns(t);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
@@ -396,125 +424,6 @@ uint64_t turn_next_ns(
 	return t->own ? turn_order_next_ns(
 				t->peers, t->peer_count, &t->room, rank, lead_ns, late_ns, now_ns)
 		      : 0;
-}
-
-/* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */
-static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
-{
-	uint64_t since_ns = turn_get(&t->books->since_ns);
-
-	if (!turn_word_change(t, word, TURN_WORD(TURN_FREE, 0)))
-		return false;
-	turn_set(&t->own->face.held_ns,
-		turn_get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
-	t->wanted_since_ns = 0;
-	t->held_until_ns = turn_sooner(t->held_until_ns, now_ns);
-	turn_word_wake(t);
-	return true;
-}
-
-/*
- * This process's work ends then (0: there is none), which is sooner than it was announced. The slice keeps the turn until
- * keep_until_ns, where that is later.
- */
-static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns, uint64_t keep_until_ns)
-{
-	int saved = errno;
-	uint64_t word, others_ns, end_ns;
-
-	turn_set(&t->books->busy_until_ns[t->process], busy_until_ns);
-	word = turn_load(&t->books->word);
-	if (!turn_counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
-		return;
-	others_ns = turn_word_slice_busy_ns(t, now_ns);
-	if ((word & TURN_WORD_DRAINING) && !others_ns && !busy_until_ns) {
-		hand_over(t, &word, now_ns);
-		errno = saved;
-		return;
-	}
-	end_ns = turn_word_lease(t, now_ns, busy_until_ns);
-	if (end_ns < others_ns)
-		end_ns = others_ns;
-	if (end_ns < keep_until_ns)
-		end_ns = keep_until_ns;
-	if (end_ns >= TURN_WORD_UNTIL_NS(word))
-		return;
-	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
-	if (!turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
-		return;
-	t->held_until_ns = turn_sooner(t->held_until_ns, end_ns);
-	if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
-		t->woke_ns = now_ns;
-		turn_word_wake(t);
-	}
-	errno = saved;
-}
-
-void turn_idle(struct turn *t, uint64_t keep_ns, uint64_t now_ns)
-{
-	if (t->own)
-		shorten(t, now_ns, 0, turn_sooner(quantum_end_ns(t), now_ns + keep_ns));
-}
-
-void turn_shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
-{
-	if (t->own)
-		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LONGEST_NS), 0);
-}
-
-int turn_release(struct turn *t, uint64_t now_ns)
-{
-	int saved = errno;
-	uint64_t word, end_ns;
-
-	if (!t->own)
-		return 0;
-	turn_set(&t->books->busy_until_ns[t->process], 0);
-	word = turn_load(&t->books->word);
-	while (turn_counts(word, TURN_HOLD, now_ns)) {
-		/* Another process is just going on. */
-		if (word & TURN_WORD_FRESH)
-			return keep_errno(TURN_E_SHARED, saved);
-		end_ns = turn_word_slice_busy_ns(t, now_ns);
-		if (end_ns == 0) {
-			if (hand_over(t, &word, now_ns))
-				break;
-			continue;
-		}
-		end_ns = turn_sooner(end_ns, TURN_WORD_UNTIL_NS(word));
-		if (turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING)) {
-			t->held_until_ns = turn_sooner(t->held_until_ns, end_ns);
-			return keep_errno(TURN_E_SHARED, saved);
-		}
-	}
-	return keep_errno(0, saved);
-}
-
-/* Whether another process of the slice waits. One that died waiting is believed: the wish ends by itself. */
-static bool is_shared_wish(const struct turn *t)
-{
-	unsigned high = turn_word_process_high(t);
-
-	for (unsigned i = 0; i < high; i++)
-		if (turn_get(&t->books->busy_until_ns[i]) == TURN_WANTS)
-			return true;
-	return false;
-}
-
-void turn_leave(struct turn *t)
-{
-	int saved = errno;
-	uint64_t word;
-
-	if (!t->own)
-		return;
-	turn_release(t, t->clock_ns());
-	word = turn_load(&t->books->word);
-	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t) &&
-		turn_word_change(t, &word, TURN_WORD(TURN_FREE, 0)))
-		turn_word_wake(t);
-	t->free_since_ns = 0;
-	errno = saved;
 }
 
 unsigned turn_count_peers(struct turn *t, uint64_t now_ns)

@@ -72,6 +72,7 @@ struct turn {
 		listing_changed_ns; /* when the folder had changed as the present listing of it began */
 	int64_t listing_at;	    /* where that goes on at the next look; 0: it is done */
 	uint32_t listing_looks;	    /* that it took so far */
+	uint32_t late_looks; /* in a row, that took so long that who is new may have the turn */
 	bool is_passed_over; /* names were left for the next listing, as the look's work was done */
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t patience_ns;	  /* see turn_order_patience_ns() */
@@ -89,6 +90,8 @@ struct turn {
 	uint64_t hidden_ns;   /* and so that it said nothing of a turn that was held */
 	uint64_t
 		held_until_ns; /* as announced last for work of this process, or when the turn was given back before */
+	uint64_t served_ns,
+		others_served_ns; /* see turn_note_served(); since anybody was last blamed or all forgiven */
 	struct turn_room room;
 	bool is_substitute; /* took the turn as the first in line did not: for a moment */
 	bool is_cut;	    /* the last turn was wanted before it was over, by who goes before */
@@ -162,12 +165,11 @@ bool turn_is_overlapped(const struct turn *turn, uint64_t now_ns);
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
 	uint64_t *ret_poll_ns) MUST_CHECK;
 
-/*
- * The slice had the device for so long since it was last asked this, less than its share: see turn_order_blame(). False where
- * nobody is to blame as yet: it is asked again with all of that time.
- */
-bool turn_blame(struct turn *turn, uint64_t served_ns, enum turn_lack lack, uint64_t now_ns);
-/* It had its share. */
+/* The slice, which is to have this part of the device, has had it for so long since the last time: see turn_order_note_served(). */
+void turn_note_served(struct turn *turn, uint64_t served_ns, uint64_t permille);
+/* It has had less than its share: see turn_order_blame(). False where nobody is to blame as yet. */
+bool turn_blame(struct turn *turn, enum turn_lack lack, uint64_t now_ns);
+/* It has had its share. */
 void turn_forgive(struct turn *turn);
 
 /* Keeps the turn for work that takes longer, where it is the slice's still. */

@@ -22,6 +22,8 @@
 #define LIST_NS UINT64_C(50000000) /* between two looks at the folder */
 #define LIST_ANYWAY_NS \
 	UINT64_C(1000000000) /* and at one that did not change: a clock may have been set back */
+/* A look that takes longer is too old before the next one: who is new has the turn after TURN_BORN_NS. */
+#define LATE_NS	    (TURN_BORN_NS - TURN_CLAIM_NS - LIST_NS)
 #define ASK_NS	    UINT64_C(1000000)	   /* between two questions whether it has changed */
 #define TICK_NS	    UINT64_C(20000000)	   /* a folder's time of change is that coarse */
 #define LARGE_BYTES UINT64_C(65536)	   /* no record of ours has as many */
@@ -426,6 +428,21 @@ static void keep_own(struct turn *turn)
 		munmap(old, sizeof(*old));
 }
 
+/*
+ * The next look comes LIST_NS after the end of this one: one that takes long is not followed by the next at once. But
+ * for the first of such: its process may have lost its processor, and who came meanwhile has the turn soon.
+ */
+static void note_listed(struct turn *turn, uint64_t begun_ns)
+{
+	uint64_t now_ns = turn->clock_ns();
+
+	if (now_ns <= begun_ns + LATE_NS)
+		turn->late_looks = 0;
+	else if (turn->late_looks < TURN_LATE_LOOKS)
+		turn->late_looks++;
+	turn->listed_ns = turn->late_looks == 1 ? begun_ns : now_ns;
+}
+
 void turn_list_look(struct turn *turn, uint64_t now_ns)
 {
 	bool is_first = turn->listed_ns == 0;
@@ -450,6 +467,5 @@ void turn_list_look(struct turn *turn, uint64_t now_ns)
 	/* A second change within the same tick of the file system's clock leaves the same time. */
 	list(turn, is_first ? FIRST_TIMES : 1,
 		identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
-	/* From its end: a look that took long is not followed by the next one at once. */
-	turn->listed_ns = turn->clock_ns();
+	note_listed(turn, now_ns);
 }

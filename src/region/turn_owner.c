@@ -52,7 +52,7 @@ void turn_owner_take_over(struct turn *turn, unsigned i)
 	if (!from)
 		return;
 	turn_order_inherit(&turn->peers[i].doubt, &from->doubt);
-	from->doubt.way_ns = from->doubt.excused_ns = 0;
+	from->doubt.way_ns = from->doubt.round_ns = from->doubt.excused_ns = 0;
 }
 
 static uint64_t key_of(const struct file_identity *record)

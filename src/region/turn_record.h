@@ -20,6 +20,8 @@
 #define TURN_DISTRUSTS 8u			    /* that a record has room for saying */
 #define TURN_WANTS     1u			    /* in busy_until_ns: waits for the turn */
 #define TURN_BORN_NS   UINT64_C(60000000) /* after so long everybody has found a new record */
+/* Looks in a row that took too long for that: more of them are the folder's, and not by chance. */
+#define TURN_LATE_LOOKS 2u
 
 /* The part of a record that others read, in one go. */
 struct turn_face {

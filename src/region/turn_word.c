@@ -17,19 +17,24 @@
 #define TAMPERED_NS    UINT64_C(2000000000) /* for so long after a change a slice is humble */
 
 /*
- * Says to others what the books say. A process that puts an older word over a newer one so sees that at once. Sequentially
- * consistent, with the fence in read_peers(): said before polled.
+ * Says to others what the books say, and notes there that it was said. What is said was read before the word that takes its place:
+ * who lost its processor in between finds that others have gone on, and puts no older word over theirs. Sequentially consistent,
+ * with the fence in read_peers(): said before polled.
  */
 static void publish(struct turn *t)
 {
-	uint64_t word = turn_load(&t->books->word), said;
+	uint64_t shown = atomic_load(&t->own->face.word), word;
 
 	for (unsigned i = 0; i < FRESH_SPINS; i++) {
-		said = word;
-		atomic_store(&t->own->face.word, said);
 		word = turn_load(&t->books->word);
-		if (word == said)
+		if (shown == word) {
+			/* release: after the record; pairs with the load in is_changed() */
+			atomic_store_explicit(&t->books->said, word, memory_order_release);
 			return;
+		}
+		FAULT("turn: before it is said");
+		if (atomic_compare_exchange_strong(&t->own->face.word, &shown, word))
+			shown = word;
 	}
 }
 
@@ -43,15 +48,22 @@ bool turn_word_change(struct turn *t, uint64_t *word, uint64_t to)
 	return true;
 }
 
-/* Whether the record says what the slice does. Another process of it may be at it: it has a moment. */
 static bool is_as_said(const struct turn *t)
 {
-	for (unsigned i = 0; i < FRESH_SPINS; i++) {
-		if (turn_load(&t->own->face.word) == turn_load(&t->books->word))
-			return true;
-		lock_pause();
-	}
-	return false;
+	return turn_load(&t->own->face.word) == turn_load(&t->books->word);
+}
+
+/*
+ * Whether the record said what the books say, and says something else. A process of the slice that lost its processor between the
+ * two, or died there, has not said it yet, and another word is in the books where one goes on at this moment.
+ */
+static bool is_changed(const struct turn *t)
+{
+	/* acquire: pairs with the release in publish() */
+	uint64_t said = atomic_load_explicit(&t->books->said, memory_order_acquire);
+
+	return said == turn_load(&t->books->word) && said != turn_load(&t->own->face.word) &&
+	       said == turn_load(&t->books->word);
 }
 
 /*
@@ -64,6 +76,9 @@ static void mend(struct turn *t, uint64_t now_ns)
 		turn_record_show(t);
 		t->hidden_ns = now_ns;
 	} else if (LIKELY(is_as_said(t))) {
+		return;
+	} else if (!is_changed(t)) {
+		publish(t);
 		return;
 	}
 	if (TURN_WORD_STATE(turn_load(&t->own->face.word)) != TURN_HOLD &&

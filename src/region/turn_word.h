@@ -41,6 +41,12 @@ static inline bool turn_counts(uint64_t word, enum turn_state state, uint64_t no
 	       TURN_WORD_UNTIL_NS(word) < now_ns + TURN_BOOKED_NS;
 }
 
+/* Until when the turn is the slice's own, although others wait. */
+static inline uint64_t turn_quantum_end_ns(const struct turn *turn)
+{
+	return turn_get(&turn->books->since_ns) + (turn->is_substitute ? 0 : turn->quantum_ns);
+}
+
 /* Replaces the books' word, and says it to others. False where another process was faster: *word is what is there then. */
 bool turn_word_change(struct turn *turn, uint64_t *word, uint64_t to);
 

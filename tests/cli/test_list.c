@@ -201,11 +201,12 @@ static void json_is_json_and_counts_in_bytes(void **state)
 	"        assert line.split()[2] not in typed; typed.add(line.split()[2])\n"                \
 	"    if line.startswith(\"#\"): continue\n"                                                \
 	"    m = "                                                                                 \
-	"re.fullmatch(r\"([a-z_]+)\\{((?:[a-z_]+=\\\"(?:[^\\\"\\\\]|\\\\[\\\\n\\\"])*\\\",?)+)\\}" \
+	"re.fullmatch(r\"([a-z_]+)(?:\\{((?:[a-z_]+=\\\"(?:[^\\\"\\\\]|\\\\[\\\\n\\\"])*\\\",?)+)" \
+	"\\})?"                                                                                    \
 	" ([0-9.e+]+)\", line)\n"                                                                  \
 	"    assert m and m[1] in typed and line.rsplit(\" \", 1)[0] not in seen, line\n"          \
 	"    seen[line.rsplit(\" \", 1)[0]] = 1\n"                                                 \
-	"    print(m[1], m[3], m[2] if \"kind=\" in m[2] else \"\")'"
+	"    print(m[1], m[3], m[2] if \"kind=\" in (m[2] or \"\") else \"\")'"
 
 static void metrics_are_what_prometheus_reads(void **state)
 {

@@ -292,6 +292,36 @@ static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* It is as alive as any: its memory is that of the process. */
+static void a_process_whose_main_has_ended_is_evicted_like_any_other(void **state)
+{
+	const struct said *said = tool_run(
+		": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 --name busy -- "
+		"\"$MAIN_ENDED\" >\"$HERE/tenant\" & first=$!\n" HOLDS("tenant") TRUTH
+		"\n" EVICT TRUTH "\n" RESUME TRUTH "\nkill $first; wait $first");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "1.5GiB\n0\n0B\n0\n1.5GiB\n");
+}
+
+/* By its mappings and its environment alone, as of a container's. */
+static void a_process_whose_main_has_ended_is_found_and_told_of(void **state)
+{
+	const struct said *said = tool_run(
+		"mkdir \"$HERE/own\"; printf 'vgpu-share 1\nslice own\nregion %%s/own/region\n"
+		"device * memory 2g\nend\n' \"$HERE\" >\"$HERE/own/share\"\n: >\"$HERE/tenant\"\n"
+		"VGPU_SHARE=\"$HERE/own/share\" LD_PRELOAD=\"$LIBRARY\" "
+		"LD_LIBRARY_PATH=\"$DRIVER\" "
+		"\"$MAIN_ENDED\" >\"$HERE/tenant\" & first=$!\n" HOLDS(
+			"tenant") "env -u VGPU_STATE \"$VGPU\" list --all | tr -s ' ' | grep '^own "
+				  "' | cut -d ' ' -f 3-5\n"
+				  "\"$VGPU\" doctor $first | grep -o 'any device: memory 2G'\n"
+				  "kill $first; wait $first 2>/dev/null; rm -r \"$HERE/own\"");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "1 1.5G 2G\nany device: memory 2G\n");
+}
+
 /* Programs of the slice, and beside it, that do what they read: each says what the driver answered. */
 #define CLIENTS                                                                                \
 	"pid=$(\"$VGPU\" list --processes | awk '/busy/ { print $4; exit }')\n"                \
@@ -326,6 +356,23 @@ static void who_is_restored_while_it_is_evicted_stays_in_the_books(void **state)
 	assert_says(said->err, "another process has brought its memory back");
 	assert_says(said->out, "1\n0\n1.8GiB\nbusy 0 H200 1 1.8G 2G 88 suspended context 518M "
 			       "plain 1.2G\n0\n");
+}
+
+/* Somebody has let the slice go on meanwhile: not all that it holds would be away. */
+static void memory_that_is_taken_while_it_is_evicted_is_told(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		"\"$VGPU_SIM\" inject cuCheckpointProcessGetState --nth 1 --delay-ms 3000\n"
+		"\"$VGPU\" suspend busy --evict --sim & evicting=$!\n"
+		"tries=0; until [ -e \"$VGPU_STATE/busy/evicted\" ] || [ $tries = 500 ]; do sleep "
+		"0.02; tries=$((tries + 1)); done\n"
+		"sed -i '/^suspended$/d' \"$VGPU_STATE/busy/share\"\n" SECOND
+		"wait $evicting; echo $?; \"$VGPU_SIM\" inject --clear >/dev/null\n" TRUTH
+		"\nls \"$VGPU_STATE/busy\" | grep -c evicted\nkill $second; wait $second "
+		"2>/dev/null");
+
+	assert_says(said->err, "holds memory that was not moved, or was taken meanwhile");
+	assert_string_equal(said->out, "rule 0\n1\n2.5GiB\n0\n");
 }
 
 /* What root has begun a user ends, and begins again. */
@@ -576,7 +623,10 @@ int main(void)
 		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),
 		cmocka_unit_test(an_evicted_slice_does_not_restore_itself),
 		cmocka_unit_test(who_is_restored_while_it_is_evicted_stays_in_the_books),
+		cmocka_unit_test(memory_that_is_taken_while_it_is_evicted_is_told),
 		cmocka_unit_test(an_evicted_slice_holds_nothing_and_gets_it_all_back),
+		cmocka_unit_test(a_process_whose_main_has_ended_is_evicted_like_any_other),
+		cmocka_unit_test(a_process_whose_main_has_ended_is_found_and_told_of),
 		cmocka_unit_test(a_slice_that_root_evicts_stays_its_users),
 		cmocka_unit_test(suspended_alone_it_keeps_its_memory),
 		cmocka_unit_test(a_process_that_cannot_be_evicted_leaves_all_where_they_were),

@@ -183,6 +183,25 @@ static void a_driver_without_checkpoints_is_told(void **state)
 	drop(&s);
 }
 
+/* Its slot is locked, and not of what has that number now: which process is meant nobody can tell, and its memory stays. */
+static void one_that_seems_to_have_ended_and_lives_is_told(void **state)
+{
+	const struct said *said;
+	struct slice s;
+
+	make(&s);
+	ledger_charge_anyway(s.region.file, s.slot, s.device, 16);
+	atomic_fetch_add(&s.region.file->own.slots[s.slot].start_time, 1);
+	said = tool_run("timeout 20 \"$VGPU\" suspend one --evict");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "slice 'one' is suspended, but its memory stays where it is: ");
+	assert_says(said->err, "is not of the process that has this number now");
+	assert_true(is_suspended());
+	assert_int_equal(ledger_used_units(s.region.file, s.device), 16);
+	do_it("resume one");
+	drop(&s);
+}
+
 static void whoever_changes_the_slice_just_now_is_waited_for(void **state)
 {
 	const struct said *said;
@@ -213,6 +232,7 @@ int main(void)
 		cmocka_unit_test(of_sets_and_suspensions_at_once_none_is_lost),
 		cmocka_unit_test(who_holds_nothing_is_evicted_without_a_driver),
 		cmocka_unit_test(without_a_driver_it_stays_suspended_with_its_memory),
+		cmocka_unit_test(one_that_seems_to_have_ended_and_lives_is_told),
 		cmocka_unit_test(a_driver_without_checkpoints_is_told),
 		cmocka_unit_test(whoever_changes_the_slice_just_now_is_waited_for),
 	};

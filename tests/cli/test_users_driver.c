@@ -89,13 +89,35 @@ static void a_process_with_memory_in_no_slice_is_a_problem(void **state)
 			"VGPU_SHARE=/tmp/x/share as $A sh -c 'LD_PRELOAD=libvgpu.so exec "
 			"$(PATH=/usr/bin:/bin command -v python3) /tmp/x/bare.py %s' "
 			"2>/dev/null & by 'test -e /tmp/x/ready'; P=$(pgrep -u $A -f bare.py); "
-			"\"$VGPU\" doctor $P; echo \"status $?\"; : >/tmp/x/end; wait",
+			"\"$VGPU\" doctor $P; echo \"status $?\"; \"$VGPU\" doctor | grep -c \"^  "
+			"process $P: it holds .* in no slice that is seen from here; .*: \"; as $B "
+			"\"$VGPU\" doctor | grep -c $P; as $A \"$VGPU\" doctor | grep -c \": it "
+			"holds\"; : >/tmp/x/end; wait",
 			bare, i ? "run" : "read");
 		assert_says(said->out, "status 1\n");
 		assert_says(said->out, "MiB of device memory by NVML, and is in no slice");
+		/* and of all; other users' are for root to look at */
+		assert_says(said->out, "\n1\n0\n1\n");
 		if (!i)
 			assert_says(said->out, "libvgpu.so is not loaded, so no quota binds it");
 	}
+}
+
+static void a_process_with_the_library_and_no_share_is_a_problem(void **state)
+{
+	const struct said *said = tool_run(NODE
+		"cat >/tmp/x/bare.py <<'END'\n%sEND\ninstall -D -m 755 \"$LIBRARY\" "
+		"/tmp/x/lib/libvgpu.so; chmod 755 /tmp/x/lib\n"
+		"as $A sh -c 'LD_PRELOAD=/tmp/x/lib/libvgpu.so exec $(PATH=/usr/bin:/bin command "
+		"-v python3) /tmp/x/bare.py read' & by 'test -e /tmp/x/ready'; "
+		"\"$VGPU\" doctor | grep '^  process [0-9]*:'; : >/tmp/x/end; wait",
+		bare);
+
+	assert_says(said->out,
+		"MiB of device memory by NVML, and is in no slice that is seen from "
+		"here; no share file and no option sets a quota, so none binds it: begin "
+		"it anew with a share, in /etc/vgpu/share or named by VGPU_SHARE\n");
+	assert_int_equal(said->status, 0);
 }
 
 /* The library knows since it was loaded what descriptor 2 was: a warning, as of a folder of turns that cannot be one, comes later. */
@@ -136,6 +158,8 @@ static int run(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(another_users_mps_daemon_is_not_taken, users_clear),
 		cmocka_unit_test_setup(a_process_with_memory_in_no_slice_is_a_problem, users_clear),
+		cmocka_unit_test_setup(
+			a_process_with_the_library_and_no_share_is_a_problem, users_clear),
 		cmocka_unit_test_setup(a_file_in_the_place_of_stderr_has_no_warning, users_clear),
 	};
 

@@ -36,7 +36,63 @@ static void what_a_process_has_mapped_cannot_be_hidden(void **state)
 		"$M $R 'umount -l /tmp/x/train'\"\n"
 		"own \"mount --rbind / /tmp/x/root; chroot /tmp/x/root $M $R true\"");
 	assert_string_equal(said->err, "");
-	assert_string_equal(said->out, "54321/train\n54321/train\n54321/root\n54321/train\n");
+	assert_string_equal(said->out, "54321/train\n54321/train\n54321/region\n54321/train\n");
+}
+
+/* What it is called is of the region, and not of a process that comes and goes. */
+static void a_name_outlives_the_processes_that_have_it(void **state)
+{
+#define NAMED                                                                               \
+	"named() { ready; \"$VGPU\" list --all --json | python3 -c '\nimport json, sys\n"   \
+	"for s in json.load(sys.stdin)[\"slices\"]: "                                       \
+	"print(s[\"name\"], s[\"region\"])'; : >/tmp/x/end; wait $M; rm -f /tmp/x/ready "   \
+	"/tmp/x/end; }\n"                                                                   \
+	"contain() { unshare -m sh -c \"mount -t tmpfs none /etc; mkdir /etc/vgpu; touch "  \
+	"/etc/vgpu/region; $1; exec python3 /tmp/x/map.py /etc/vgpu/region '$2'\" & M=$!; " \
+	"named; }\n"
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(AS MAPS NAMED
+		"for i in 1 2; do contain 'mount --bind /tmp/x/train/region "
+		"/etc/vgpu/region' true; done\n"
+		"cp /tmp/x/train/region /tmp/x/other; contain 'mount --bind "
+		"/tmp/x/train/region /etc/vgpu/region' 'mount --bind "
+		"/tmp/x/other /etc/vgpu/region' | sed 's/@[0-9:]* file [0-9:]*$/@FILE/'");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "train /tmp/x/train/region\ntrain /tmp/x/train/region\n"
+				       "vgpu@FILE\n");
+	/* on a file system that is not here */
+	said = tool_run(AS MAPS NAMED
+		"unshare -m sh -c 'mount -t tmpfs none /etc; cp /tmp/x/train/region /etc; : "
+		">/tmp/x/on; exec sleep 600' & P=$!; by 'test -e /tmp/x/on'\n"
+		"for i in 1 2; do nsenter -t $P -m python3 /tmp/x/map.py /etc/region true & M=$!; "
+		"named; done | sed 's/etc@\\([0-9:]*\\) file \\1$/etc@FILE file FILE/'; kill $P");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "etc@FILE file FILE\netc@FILE file FILE\n");
+	/* and in a container, as its control group tells */
+	said = tool_run(AS MAPS NAMED
+		"unshare -m sh -c 'mount -t tmpfs none /etc; cp /tmp/x/train/region /etc; "
+		"exec python3 /tmp/x/map.py /etc/region true' & M=$!; ready\n"
+		"printf 0::/docker/%%064d/docker/%%064x 123 1 >/tmp/x/groups; "
+		"mount --bind /tmp/x/groups /proc/$M/cgroup; named");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "etc@000000000000 000000000000:/etc/region\n");
+}
+
+/* The kernel's link is root's to follow, and the path is one of another root. */
+static void a_user_sees_what_her_own_process_has_mapped(void **state)
+{
+	const struct said *said;
+
+	users_begin_maps();
+	said = tool_run(
+		AS MAPS "as $A unshare -Urm sh -c \"mount -t tmpfs none /mnt; cp -r "
+			"/tmp/x/train /mnt; python3 /tmp/x/map.py /mnt/train/region true\" & "
+			"ready; as $A \"$VGPU\" list --all | grep -o '^train'; : "
+			">/tmp/x/end; wait");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "train\n");
 }
 
 /* By a path that is longer than any that a call takes, and by mappings in parts. */
@@ -70,6 +126,56 @@ static void what_a_process_has_mapped_in_parts_or_far_below_is_seen(void **state
 			"as $A sh -c 'python3 /tmp/x/deep.py'; look");
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "54321/train\n");
+}
+
+/* Who has mapped a region can write to it, protect it and break it, and his slice is told all the same. */
+static void what_hides_a_mapped_region_is_told(void **state)
+{
+#define BREAK	     "m[MAGIC:MAGIC + 4] = b\"none\""
+#define PROTECT(how) "libc.mprotect(p(0), len(m) + 4095 & ~4095, " how ")"
+	static const char *const changes[] = {PROTECT("1"), PROTECT("0"), BREAK,
+		BREAK "; " PROTECT("0"), "m[MAGIC + 8:MAGIC + 12] = b\"none\""};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(changes); i++) {
+		const struct said *said;
+
+		users_begin_maps();
+		said = tool_run(AS MAPS
+			"sed -i '/^subprocess/i import ctypes; libc = ctypes.CDLL(None); base = "
+			"ctypes.addressof(ctypes.c_char.from_buffer(m)); MAGIC = %zu; "
+			"p = lambda offset: ctypes.c_void_p(base + offset); %s' /tmp/x/map.py\n"
+			"as $A sh -c 'python3 /tmp/x/map.py /tmp/x/train/region true' & ready\n"
+			"\"$VGPU\" list --all --prometheus 2>/dev/null | grep '^vgpu_slices'; look",
+			offsetof(struct region_file, own.magic), changes[i]);
+		assert_string_equal(said->err, "");
+		assert_says(said->out, i < 2 ? "vgpu_slices_left_out 0\nvgpu_slices_broken 0\n"
+					     : "vgpu_slices_left_out 1\nvgpu_slices_broken 1\n");
+		assert_says(said->out,
+			i < 2 ? "54321/train\n"
+			      : "vgpu: 1 accounting file is broken, or of another version: "
+				"/tmp/x/train/region; ");
+	}
+}
+
+/* Where a container has its region nothing else can be, however long it is. */
+static void a_containers_region_that_is_cut_or_longer_is_told(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct said *said;
+
+		users_begin_maps();
+		said = tool_run(AS MAPS
+			"sed -i 's/^open.*ready.*/m[%zu:%zu] = b\"none\"; os.truncate(sys.argv[1], "
+			"len(m) * %u + 4096)\\n&/' /tmp/x/map.py\n"
+			"unshare -m sh -c 'mount -t tmpfs none /etc; mkdir /etc/vgpu; touch "
+			"/etc/vgpu/region; mount --bind /tmp/x/train/region /etc/vgpu/region; "
+			"exec python3 /tmp/x/map.py /etc/vgpu/region true' & look",
+			offsetof(struct region_file, own.magic),
+			offsetof(struct region_file, own.magic) + 4, i);
+		assert_string_equal(said->err, "");
+		assert_says(said->out, "vgpu: 1 accounting file is broken, or of another version: "
+				       "/tmp/x/train/region; ");
+	}
 }
 
 /* A monitor refuses metrics of which two are one. */
@@ -278,6 +384,8 @@ static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(what_a_process_has_mapped_cannot_be_hidden, users_clear),
+		cmocka_unit_test_setup(a_name_outlives_the_processes_that_have_it, users_clear),
+		cmocka_unit_test_setup(a_user_sees_what_her_own_process_has_mapped, users_clear),
 		cmocka_unit_test_setup(
 			what_is_mounted_over_a_mapped_path_is_not_opened, users_clear),
 		cmocka_unit_test_setup(
@@ -285,6 +393,9 @@ static int run(void)
 		cmocka_unit_test_setup(a_process_with_many_groups_is_seen, users_clear),
 		cmocka_unit_test_setup(
 			what_a_process_has_mapped_in_parts_or_far_below_is_seen, users_clear),
+		cmocka_unit_test_setup(what_hides_a_mapped_region_is_told, users_clear),
+		cmocka_unit_test_setup(
+			a_containers_region_that_is_cut_or_longer_is_told, users_clear),
 		cmocka_unit_test_setup(no_sample_is_written_twice, users_clear),
 		cmocka_unit_test_setup(
 			a_process_of_a_users_container_is_shown_as_hers, users_clear),

@@ -34,10 +34,10 @@
  * A program that maps a file as a region is, runs a command, and stays until it may end; and functions that wait for it and let
  * it end. Its file is a region of Alice's.
  */
-#define MAPS                                                     \
-	"ready() { by 'test -e /tmp/x/ready'; }\n"               \
-	"look() { ready; \"$VGPU\" list --all 2>&1 | "           \
-	"grep -o '^[0-9]*/*train\\|^[0-9]*/*root\\|^vgpu: .*'; " \
+#define MAPS                                                       \
+	"ready() { by 'test -e /tmp/x/ready'; }\n"                 \
+	"look() { ready; \"$VGPU\" list --all 2>&1 | "             \
+	"grep -o '^[0-9]*/*train\\|^[0-9]*/*region\\|^vgpu: .*'; " \
 	": >/tmp/x/end; wait; rm -f /tmp/x/ready /tmp/x/end; }\n"
 void users_begin_maps(void);
 

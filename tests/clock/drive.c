@@ -34,6 +34,7 @@ static struct clock_page *page;
 /* What the kernel says of the threads. */
 static struct known {
 	int fd, wchan_fd, tid;
+	int left_tid; /* the thread whose process's first one has ended: its sleep may have, too */
 	unsigned long switches;
 } known[CLOCK_THREADS];
 
@@ -105,10 +106,23 @@ static bool says_where(int fd)
 	return pread(fd, &first, 1, 0) == 1 && first != '0';
 }
 
+/* The thread that its process began with has ended: the others have, or are about to. */
+static void note_leader_gone(int pid)
+{
+	unsigned used = atomic_load(&page->used);
+
+	for (unsigned i = 0; i < used; i++)
+		if (atomic_load(&page->threads[i].pid) == pid)
+			known[i].left_tid = atomic_load(&page->threads[i].tid);
+}
+
 static void drop(unsigned i)
 {
 	struct thread_record *t = &page->threads[i];
+	int tid = atomic_load(&t->tid);
 
+	if (tid && tid == atomic_load(&t->pid))
+		note_leader_gone(tid);
 	forget(&known[i]);
 	atomic_store(&t->tid, 0);
 	if (atomic_exchange(&t->state, THREAD_FREE) == THREAD_RUNS)
@@ -212,7 +226,9 @@ static bool all_wait(bool is_again)
 		unsigned long switches = 0;
 		enum found found;
 
-		if (state == THREAD_FREE || state == THREAD_SLEEPS)
+		if (state == THREAD_FREE ||
+			(state == THREAD_SLEEPS &&
+				known[i].left_tid != atomic_load(&page->threads[i].tid)))
 			continue;
 		/* Last when it is looked at first, and first when it is looked at again: no switch in between is missed. */
 		if (is_again && !has_left(i))
@@ -257,6 +273,26 @@ static void end_wait(struct thread_record *t, uint32_t state)
 		syscall(SYS_tgkill, atomic_load(&t->pid), atomic_load(&t->tid), CLOCK_SIGNAL);
 }
 
+/* Whether all that sleep still do: whoever was killed is about to wake its parent. */
+static bool all_sleep(void)
+{
+	unsigned used = atomic_load(&page->used);
+	unsigned long switches;
+
+	for (unsigned i = 0; i < used; i++) {
+		enum found found;
+
+		if (atomic_load(&page->threads[i].state) != THREAD_SLEEPS)
+			continue;
+		found = look(i, &switches);
+		if (found == FOUND_GONE)
+			drop(i);
+		if (found != FOUND_WAITING)
+			return false;
+	}
+	return true;
+}
+
 /*
  * To the earliest end of a wait; false: no wait has one. A long step is taken only when nothing has run for some ms:
  * the kernel may be about to wake a parent, whose child has ended on a processor that was taken away.
@@ -272,8 +308,8 @@ static bool advance(unsigned quiet_looks)
 		if (is_timed(atomic_load(&t->state)) && atomic_load(&t->deadline_ns) < next_ns)
 			next_ns = atomic_load(&t->deadline_ns);
 	}
-	if (next_ns == UINT64_MAX ||
-		(next_ns > atomic_load(&page->now_ns) + LONG_STEP_NS && quiet_looks < QUIET_LOOKS))
+	if (next_ns == UINT64_MAX || (next_ns > atomic_load(&page->now_ns) + LONG_STEP_NS &&
+					     (quiet_looks < QUIET_LOOKS || !all_sleep())))
 		return false;
 	if (next_ns > atomic_load(&page->now_ns))
 		atomic_store(&page->now_ns, next_ns);

@@ -10,6 +10,8 @@
 
 #define ROUNDS	    6
 #define BLOCK_BYTES (1536 * MIB)
+#define STEP_BYTES \
+	(2 * MIB) /* the simulated node moves the whole block; bytes of the host's are as few as can be */
 
 static CUcontext primary;
 
@@ -26,7 +28,7 @@ static bool take(CUcontext *ret_context)
 	if (cuCtxCreate_v2(ret_context, 0, 0) != CUDA_SUCCESS ||
 		cuMemAllocManaged(&block, BLOCK_BYTES, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS)
 		return false;
-	cuMemsetD8_v2(block, 1, BLOCK_BYTES);
+	cuMemsetD2D8_v2(block, STEP_BYTES, 1, 1, BLOCK_BYTES / STEP_BYTES);
 	MUST(cuCtxSynchronize());
 	return true;
 }

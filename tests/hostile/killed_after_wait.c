@@ -4,7 +4,6 @@
  * over, and nobody has charged it.
  */
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
@@ -33,14 +32,7 @@ static void run_one(void)
 static void attack(void)
 {
 	counted_crowd(8);
-	for (;;) {
-		pid_t pid = fork();
-
-		MUST(pid < 0);
-		if (pid == 0)
-			run_one();
-		MUST(waitpid(pid, NULL, 0) != pid);
-	}
+	served_one_by_one(run_one);
 }
 
 int main(int argc, char **argv)

@@ -3,10 +3,6 @@
  * A process for a kernel that is known as short, takes long and is given last before a pause. The process ends before
  * much is doubted, and the next one would know nothing of what was found out.
  */
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
 #include "tests/hostile/served.h"
 
 #define KNOWN	  20
@@ -25,21 +21,11 @@ static void run_one(void)
 	served_sleep(KERNEL_NS + MS);
 	served_launch(kernel, NULL, SHORT_NS);
 	MUST(cuStreamSynchronize(NULL));
-	_exit(0);
 }
 
 static void attack(void)
 {
-	for (;;) {
-		pid_t pid = fork();
-
-		MUST(pid < 0);
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			run_one();
-		}
-		MUST(waitpid(pid, NULL, 0) != pid);
-	}
+	served_one_by_one(run_one);
 }
 
 int main(int argc, char **argv)

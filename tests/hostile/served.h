@@ -79,6 +79,9 @@ void served_fill_places(unsigned more);
 /* One kernel of this length after the other in a stream for which no place is left so, without end. */
 void served_without_place(unsigned more, uint64_t kernel_ns);
 
+/* Runs it in a process of its own, and when that has ended in another one, without end. */
+void served_one_by_one(void (*work)(void));
+
 /*
  * A process for each kernel of this length, one after the other, without end: it ends, or is killed, when its kernel is
  * done, and nobody in it has asked for that.

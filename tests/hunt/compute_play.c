@@ -3,19 +3,12 @@
  * Does a program of compute work. A step that the driver refuses, or that names what is not there, does nothing: so
  * any part of a program is one.
  */
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "tests/hostile/served.h"
-#include "tests/hunt/compute.h"
+#include "tests/hunt/compute_player.h"
 
-#define AT_ONCE	      4		 /* processes, and threads, of a program */
 #define AHEAD_NS      (100 * MS) /* a real driver takes no more work than some hundred pieces */
 #define STILL_NS      20000	 /* in less than that nothing happened but calls */
 #define STILL_ROUNDS  16	 /* of that kind, one after the other */
@@ -23,37 +16,6 @@
 #define BUFFER_BYTES  (UINT64_C(1) << 20)
 #define GRAPH_KERNELS 16
 #define DEFAULT	      (COMPUTE_STREAMS - 2)
-
-struct place {
-	CUcontext context; /* NULL: there is none */
-	CUgreenCtx green;
-	bool is_primary;
-	CUfunction function[2];
-	CUdeviceptr buffer;
-};
-
-struct player {
-	const struct compute_program *program;
-	uint32_t part, times;
-	bool is_first; /* of the program's processes */
-	uint32_t ctx;  /* the current one */
-	struct place places[COMPUTE_CONTEXTS];
-	struct {
-		CUstream handle; /* NULL: there is none */
-		uint32_t context;
-	} streams[COMPUTE_STREAMS];
-	CUevent events[COMPUTE_EVENTS];
-	struct {
-		CUgraphExec exec; /* NULL: there is none */
-		CUgraphNode first;
-		uint32_t context;
-	} graphs[COMPUTE_GRAPHS];
-	pid_t processes[AT_ONCE];
-	pthread_t threads[AT_ONCE];
-	bool is_thread[AT_ONCE];
-	uint64_t given_ns, since_ns; /* work given to the driver, since then */
-	uint32_t still_rounds;
-};
 
 static void load_functions(struct place *place)
 {
@@ -202,7 +164,7 @@ static void close_stream(struct player *p, const struct compute_step *step)
 	p->streams[at].handle = NULL;
 }
 
-static void launch(struct player *p, const struct compute_step *step)
+void player_launch(struct player *p, const struct compute_step *step)
 {
 	struct place *place;
 	CUstream stream = stream_of(p, step->stream, &place);
@@ -384,150 +346,6 @@ static void pause_for(struct player *p, const struct compute_step *step)
 	served_sleep(step->us * UINT64_C(1000));
 }
 
-/* One that stops its process does so while no other is in fork(), or the virtual clock waits for that. */
-static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* A child that goes with its parent. With the lock. */
-static pid_t fork_child(void)
-{
-	pid_t child = fork();
-
-	if (child == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return child;
-}
-
-/* As fork_child(), for those that have no lock. */
-static pid_t fork_alone(void)
-{
-	pid_t child;
-
-	pthread_mutex_lock(&fork_lock);
-	child = fork_child();
-	if (child != 0)
-		pthread_mutex_unlock(&fork_lock);
-	return child;
-}
-
-static void be_stopped(struct player *p, const struct compute_step *step)
-{
-	pid_t parent = getpid(), child;
-	int ready[2];
-	char word = 0;
-
-	MUST(pipe(ready));
-	pthread_mutex_lock(&fork_lock);
-	child = fork_child();
-	if (child == 0) {
-		MUST(read(ready[0], &word, 1) != 1);
-		kill(parent, SIGSTOP);
-		pause_for(p, step);
-		kill(parent, SIGCONT);
-		_exit(0);
-	}
-	MUST(write(ready[1], &word, 1) != 1);
-	if (child > 0)
-		waitpid(child, NULL, 0);
-	pthread_mutex_unlock(&fork_lock);
-	close(ready[0]);
-	close(ready[1]);
-}
-
-/* What it asks for may be refused, and has to be answered. */
-static void fork_once(struct player *p, const struct compute_step *step)
-{
-	pid_t child = fork_alone();
-
-	if (child == 0) {
-		alarm(20);
-		launch(p, &(struct compute_step){.op = COMPUTE_launch, .us = 100, .times = 1});
-		cuStreamSynchronize(NULL);
-		_exit(0);
-	}
-	if (child > 0)
-		waitpid(child, NULL, 0);
-}
-
-static void become(uint32_t part, uint32_t times)
-{
-	char text[2][16];
-
-	snprintf(text[0], sizeof(text[0]), "%u", part);
-	snprintf(text[1], sizeof(text[1]), "%u", times);
-	setenv(COMPUTE_PART, text[0], 1);
-	setenv(COMPUTE_TIMES, text[1], 1);
-	execl("/proc/self/exe", "hunt-compute", (char *)NULL);
-	_exit(127);
-}
-
-static void begin_process(struct player *p, const struct compute_step *step)
-{
-	unsigned at = 0;
-
-	for (unsigned i = 0; i < AT_ONCE; i++)
-		if (p->processes[i] && waitpid(p->processes[i], NULL, WNOHANG) != 0)
-			p->processes[i] = 0;
-	while (at < AT_ONCE - 1 && p->processes[at])
-		at++;
-	if (p->processes[at])
-		waitpid(p->processes[at], NULL, 0);
-	p->processes[at] = fork_alone();
-	if (p->processes[at] == 0)
-		become(step->other_part, step->times);
-}
-
-static void play(struct player *p);
-
-static void *play_as_thread(void *argument)
-{
-	struct player *p = argument;
-
-	play(p);
-	free(p);
-	return NULL;
-}
-
-static void begin_thread(struct player *p, const struct compute_step *step)
-{
-	struct player *other = calloc(1, sizeof(*other));
-	unsigned at = 0;
-
-	while (at < AT_ONCE - 1 && p->is_thread[at])
-		at++;
-	if (p->is_thread[at])
-		pthread_join(p->threads[at], NULL);
-	if (!other)
-		return;
-	*other = (struct player){.program = p->program,
-		.part = step->other_part,
-		.times = step->times,
-		.is_first = p->is_first};
-	p->is_thread[at] = pthread_create(&p->threads[at], NULL, play_as_thread, other) == 0;
-}
-
-static void reap(struct player *p, const struct compute_step *step)
-{
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		if (p->is_thread[i])
-			pthread_join(p->threads[i], NULL);
-		if (p->processes[i])
-			waitpid(p->processes[i], NULL, 0);
-		p->is_thread[i] = false;
-		p->processes[i] = 0;
-	}
-}
-
-static void end_process(struct player *p, const struct compute_step *step)
-{
-	if (p->is_first)
-		return;
-	if (step->op == COMPUTE_kill)
-		raise(SIGKILL);
-	if (step->op == COMPUTE_exec)
-		become(p->part, 0);
-	exit(0);
-}
-
 static void (*const bodies[COMPUTE_OPS])(struct player *p, const struct compute_step *step) = {
 #define STEP(name, arguments, weight, habit, body) body,
 #include "tests/hunt/compute.def"
@@ -567,7 +385,7 @@ static void rest_after_round(struct player *p, uint64_t begun_ns, bool has_given
 		served_sleep(MS);
 }
 
-static void play(struct player *p)
+void player_play(struct player *p)
 {
 	p->since_ns = clock_now_ns();
 	for (uint32_t i = 0; p->part == 0 || i < p->times; i++) {
@@ -585,7 +403,7 @@ void compute_play(const struct compute_program *p, uint32_t part, uint32_t times
 	struct player player = {.program = p, .part = part, .times = times, .is_first = part == 0};
 
 	MUST(cuInit(0));
-	play(&player);
+	player_play(&player);
 	exit(0);
 }
 

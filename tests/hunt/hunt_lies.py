@@ -16,7 +16,7 @@ SECONDS = 25
 SHRINK_SECONDS = 120
 ONE_SECONDS = 120
 SKIPPED = 77
-COST_PERMILLE = "40"  # some lies cost a little more than the two points that are allowed (SECURITY.md)
+COST_PERMILLE = "35"  # some lies cost more than the two points that are allowed (SECURITY.md)
 US_OF_GAP = (200, 250, 500, 1000, 1200, 2000, 5500, 11000, 20000)
 WORDS = {
     "slices": (2, 2, 2, 2, 2, 2, 2, 8),
@@ -63,22 +63,14 @@ def shorten(command, lie):
     return lie
 
 
-def is_known(lie):
-    """Bursts of turns that say they began before the other one's stand open (SECURITY.md); with HUNT_KNOWN they are tried, too."""
-    return {"state=hold", "since=before_other"} <= set(lie) and "burst_ms=0" not in lie and not os.environ.get("HUNT_KNOWN")
-
-
 def hunt(command):
     seed = os.environ.get("HUNT_SEED") or time.strftime("%Y%m%d", time.gmtime())
     until = time.monotonic() + float(os.environ.get("HUNT_SECONDS") or SECONDS)
     print(f"HUNT_SEED={seed}", flush=True)
-    tried = faults = number = 0
+    tried = faults = 0
     while time.monotonic() < until and (not faults or os.environ.get("HUNT_KEEP")):
-        chance = random.Random(f"{seed} {number}")
-        number += 1
+        chance = random.Random(f"{seed} {tried}")
         lie = [f"{name}={chance.choice(values)}" for name, values in WORDS.items()]
-        if is_known(lie):
-            continue
         is_fine, said = judge(command, lie)
         tried += 1
         if os.environ.get("HUNT_LOUD"):

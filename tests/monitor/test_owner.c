@@ -15,6 +15,7 @@
 
 #include "monitor/audit.h"
 #include "monitor/owner.h"
+#include "tests/unit/lingering.h"
 
 #define POD    "0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
 #define POD_   "0f1e2d3c_aaaa_bbbb_cccc_1234567890ab"
@@ -91,6 +92,30 @@ static void only_the_process_that_was_seen_is_ended(void **state)
 	assert_int_equal(owner_end(&process, &owner), -ESRCH);
 }
 
+static int end_first_thread(int fd, void *argument)
+{
+	(void)argument;
+	lingering_end_first(fd);
+	return 1;
+}
+
+/* It is in the container that it was in before. */
+static void a_process_whose_first_thread_has_ended_is_read_as_any(void **state)
+{
+	struct child c = child_start(end_first_thread, NULL);
+	struct process_identity process;
+	struct owner own, its;
+	int r = owner_read(getpid(), &process, &own);
+
+	lingering_hear(&c);
+	assert_int_equal(owner_read(c.pid, &process, &its), r);
+	assert_int_equal(process.pid, c.pid);
+	if (r == 0)
+		assert_string_equal(its.mark, own.mark);
+	child_kill(&c);
+	assert_int_equal(owner_read(c.pid, &process, &its), -ESRCH);
+}
+
 static void kinds_are_words(void **state)
 {
 	unsigned kinds;
@@ -109,6 +134,7 @@ int main(void)
 		cmocka_unit_test(the_kubelets_groups_are_read),
 		cmocka_unit_test(what_others_have_made_names_no_pod),
 		cmocka_unit_test(only_the_process_that_was_seen_is_ended),
+		cmocka_unit_test(a_process_whose_first_thread_has_ended_is_read_as_any),
 		cmocka_unit_test(kinds_are_words),
 	};
 

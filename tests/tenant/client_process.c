@@ -220,6 +220,48 @@ static int run_threads(struct client *c, char **word, unsigned count)
 	return 0;
 }
 
+struct runner {
+	struct crew *crew;
+	unsigned late_ms;
+};
+
+static void *run_late(void *argument)
+{
+	const struct runner *runner = argument;
+	struct crew *crew = runner->crew;
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = crew->client->device}};
+	CUmemGenericAllocationHandle handle;
+
+	usleep(runner->late_ms * 1000);
+	if (crew->client->cu.cuMemCreate(&handle, crew->bytes, &prop, 0) != CUDA_SUCCESS)
+		crew->refused++;
+	else if (crew->client->cu.cuMemRelease(handle) == CUDA_SUCCESS)
+		crew->done++;
+	return NULL;
+}
+
+/* relay THREADS STEP SIZE: each creates memory so many milliseconds after the one before, and releases it */
+static int run_relay(struct client *c, char **word, unsigned count)
+{
+	struct crew crew = {.client = c, .bytes = client_size(word[3])};
+	unsigned threads = (unsigned)client_size(word[1]), step_ms = (unsigned)client_size(word[2]);
+	struct runner runner[THREADS_MOST];
+	pthread_t thread[THREADS_MOST];
+
+	if (threads > THREADS_MOST)
+		return CLIENT_FAILED;
+	for (unsigned i = 0; i < threads; i++) {
+		runner[i] = (struct runner){&crew, (i + 1) * step_ms};
+		if (pthread_create(&thread[i], NULL, run_late, &runner[i]))
+			return CLIENT_FAILED;
+	}
+	for (unsigned i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	client_say(c, " done=%llu refused=%llu", crew.done, crew.refused);
+	return 0;
+}
+
 /* What racing processes share: who has arrived, and who won how often. */
 struct race {
 	atomic_uint arrived, winners;
@@ -353,6 +395,7 @@ const struct client_command client_process_commands[] = {
 	{"move", 2, run_move, "lock|checkpoint|restore|elsewhere|unlock|state PID"},
 	{"sleep", 1, run_sleep, "MILLISECONDS"},
 	{"threads", 3, run_threads, "THREADS ROUNDS SIZE [keep]"},
+	{"relay", 3, run_relay, "THREADS STEP SIZE"},
 	{"race", 5, run_race, "FILE ME PARTIES ROUNDS SIZE"},
 	{"families", 0, run_families, ""},
 	{"load", 2, run_load, "SEED OPERATIONS [THREADS]"},

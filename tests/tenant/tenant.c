@@ -249,6 +249,8 @@ static pid_t spawn(struct node *node, char *const *argv, char *const *env, int i
 	dup2(errors_fd, 2);
 	if (node->system_share)
 		enter_system_share(node->system_share);
+	if (node->enter)
+		node->enter();
 	if (node->is_in_namespace)
 		enter_namespace();
 	signal(SIGPIPE, SIG_DFL);

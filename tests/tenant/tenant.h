@@ -75,6 +75,7 @@ struct node {
 	const char *preload_first; /* a library before ours, or NULL */
 	const char *preload_last;  /* one behind it */
 	const char *system_share;  /* the text of /etc/vgpu/share, or NULL */
+	void (*enter)(void);	   /* what the next tenants do before they begin, or NULL */
 	const char *driver;	   /* another folder for libcuda.so.1, or NULL */
 	bool is_without_library;   /* nothing is preloaded */
 	uint64_t file_most_bytes;  /* RLIMIT_FSIZE of the next tenants; 0: none */

@@ -71,6 +71,27 @@ static void a_process_that_imports_its_own_memory_pays_once(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* NVML shows it for its maker once more, which is no other memory. */
+static void what_its_maker_imports_again_is_paid_for_once(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "createx h 256m");
+	expect(t, OK, "export f h");
+	expect(t, OK, "release h");
+	expect_beside(slice, 1, 256 * MIB);
+	expect(t, OK, "import i f");
+	usleep(1200000);
+	expect(t, OK, "alloc a 2m");
+	expect(t, OK, "free a");
+	expect_beside(slice, 1, 256 * MIB);
+	expect(t, OK, "release i");
+	expect(t, 0, "closefd f");
+	expect_beside(slice, 1, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* By whatever it has it: a handle, a mapping alone, an import; and by descriptor or fabric handle. */
 static void however_often_a_process_imports_it_pays_once(void **state)
 {
@@ -405,6 +426,7 @@ int main(void)
 		test_with_node(an_imported_handle_is_charged_once),
 		test_with_node(a_fabric_handle_is_charged_once),
 		test_with_node(a_process_that_imports_its_own_memory_pays_once),
+		test_with_node(what_its_maker_imports_again_is_paid_for_once),
 		test_with_node(however_often_a_process_imports_it_pays_once),
 		test_with_node(who_imports_beside_another_thread_pays_once),
 		test_with_node(what_cannot_be_retained_is_not_imported_a_second_time),

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,6 +213,49 @@ static void a_slice_of_1024_processes_refuses_one_more_until_one_ends(void **sta
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* So many more than it has open, as its numbers begin without a gap. */
+static void leave_descriptors(pid_t pid, rlim_t left, struct rlimit *ret_before)
+{
+	struct rlimit few;
+	char path[64];
+	struct stat info;
+	int first = 0;
+
+	do
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, first++);
+	while (lstat(path, &info) == 0);
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, ret_before), 0);
+	few = *ret_before;
+	few.rlim_cur = (rlim_t)first - 1 + left;
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &few, NULL), 0);
+}
+
+static void who_has_no_descriptor_left_at_first_is_refused_for_good(void **state)
+{
+	struct course c = course_begin(*state);
+	struct rlimit before;
+	struct tenant *t;
+	pid_t pid;
+
+	c.node->is_loud = true;
+	t = tenant_start(c.node, c.slice, "linked", NULL);
+	/* A child begins anew with the library. */
+	expect(t, OK, "init");
+	for (rlim_t left = 0; left < 2; left++) {
+		expect(t, OK, "fork");
+		pid = (pid_t)tenant_number(t, "pid");
+		leave_descriptors(pid, left, &before);
+		expect(t, OUT_OF_MEMORY, "newctx c 0");
+		expect(t, OUT_OF_MEMORY, "newctx c 0");
+		assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &before, NULL), 0);
+		expect(t, OUT_OF_MEMORY, "newctx c 0");
+		expect(t, 0, "exit 0");
+	}
+	expect(t, OK, "primary 0");
+	course_expect_all_for(&c, t);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static bool holds_text(const char *path, const char *text)
 {
 	size_t length = strlen(text), used;
@@ -239,6 +284,7 @@ int main(void)
 		test_with_node(the_library_that_is_installed_has_no_faults_in_it),
 		test_with_node(our_own_memory_running_out_is_out_of_memory_and_leaves_nothing),
 		test_with_node(without_memory_of_our_own_allocations_are_refused),
+		test_with_node(who_has_no_descriptor_left_at_first_is_refused_for_good),
 		test_with_node(a_slice_of_1024_processes_refuses_one_more_until_one_ends),
 		test_with_node(a_driver_call_that_fails_anywhere_leaves_the_books_exact),
 	};

@@ -3,9 +3,12 @@
 #include "tests/tenant/tenant.h"
 
 #include <stddef.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "region/layout.h"
@@ -178,6 +181,122 @@ static void the_systems_share_bounds_what_a_tenant_brings(void **state)
 	assert_int_not_equal(access(strchr(other, '=') + 1, F_OK), 0);
 }
 
+static void enter_etc(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", "/etc", "tmpfs", 0, NULL) < 0 || mkdir("/etc/vgpu", 0755) < 0)
+		_exit(77);
+}
+
+static void put(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file || fputs(text, file) < 0 || fclose(file))
+		_exit(77);
+}
+
+/* The list is read when the program begins, where a library that it names is not there. */
+static void enter_with_list(const char *text, bool is_mount)
+{
+	enter_etc();
+	put("/etc/list", text);
+	put("/etc/ld.so.preload", is_mount ? "" : text);
+	if (is_mount && mount("/etc/list", "/etc/ld.so.preload", NULL, MS_BIND, NULL) < 0)
+		_exit(77);
+}
+
+/* A runtime makes an empty folder of what is to be mounted and is not there. */
+static void enter_empty_folder(void)
+{
+	enter_etc();
+	if (mkdir("/etc/empty", 0755) < 0 ||
+		mount("/etc/empty", "/etc/vgpu", NULL, MS_BIND, NULL) < 0)
+		_exit(77);
+}
+
+static void enter_folder_as_share(void)
+{
+	enter_etc();
+	if (mkdir("/etc/vgpu/share", 0755) < 0)
+		_exit(77);
+}
+
+static void enter_mounted_list(void)
+{
+	enter_with_list("/etc/vgpu-lib/libvgpu.so\n", true);
+}
+
+static void enter_list_of_hami(void)
+{
+	enter_with_list("/usr/local/vgpu/libvgpu.so\n", true);
+}
+
+static void enter_list_of_the_host(void)
+{
+	enter_with_list("/nowhere/libvgpu.so\n", false);
+}
+
+static void enter_list_of_others(void)
+{
+	enter_with_list("/nowhere/libother.so\n", true);
+}
+
+static void a_share_that_is_meant_to_be_there_and_is_not_refuses_all(void **state)
+{
+	static const struct {
+		void (*enter)(void);
+		const char *says;
+	} missing[] = {{enter_empty_folder, "the share of this container is missing"},
+		{enter_mounted_list, "the share of this container is missing"},
+		{enter_folder_as_share, "a share file is broken"}};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "100g", NULL);
+	char errors[4000];
+
+	if (!node_can_have_system_share()) {
+		print_message("skipped: no right to mount an /etc of its own here\n");
+		skip();
+	}
+	node->is_loud = true;
+	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+		struct tenant *t;
+
+		node->enter = missing[i].enter;
+		unlink(node->errors);
+		t = tenant_start(node, slice, "linked", "CUDA_DEVICE_MEMORY_LIMIT=100g", NULL);
+		expect(t, OUT_OF_MEMORY, "primary 0");
+		assert_int_equal(tenant_end(t), 0);
+		node_read_errors(node, errors, sizeof(errors));
+		assert_non_null(strstr(errors, missing[i].says));
+		assert_non_null(strstr(errors, "path=/etc/vgpu/share"));
+	}
+	node->enter = NULL;
+}
+
+static void a_host_without_a_share_has_no_limits(void **state)
+{
+	static void (*const without[])(void) = {
+		enter_etc, enter_list_of_the_host, enter_list_of_others, enter_list_of_hami};
+	struct node *node = *state;
+
+	if (!node_can_have_system_share()) {
+		print_message("skipped: no right to mount an /etc of its own here\n");
+		skip();
+	}
+	node->is_loud = true; /* the dynamic linker misses what the list names */
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		struct tenant *t;
+
+		node->enter = without[i];
+		t = tenant_start(node, NULL, "linked", NULL);
+		expect(t, OK, "primary 0");
+		expect(t, OK, "alloc a 20g");
+		assert_int_equal(tenant_end(t), 0);
+	}
+	node->enter = NULL;
+}
+
 /* The limit of time, in percent, that a client of MPS at so many percent is under. */
 static unsigned time_limit_of(struct node *node, struct slice *slice, const char *percent)
 {
@@ -332,6 +451,8 @@ int main(void)
 		test_with_node(the_environment_can_lower_a_share_and_never_raise_it),
 		test_with_node(the_environment_alone_sets_a_quota_too),
 		test_with_node(the_systems_share_bounds_what_a_tenant_brings),
+		test_with_node(a_share_that_is_meant_to_be_there_and_is_not_refuses_all),
+		test_with_node(a_host_without_a_share_has_no_limits),
 		test_with_node(
 			mps_takes_the_limit_of_its_own_share_away_and_not_that_of_the_system),
 		test_with_node(a_share_that_shrinks_or_grows_holds_within_100_ms),

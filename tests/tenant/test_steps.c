@@ -4,12 +4,9 @@
  * through all covered functions. The library under test is a build with base/fault.h's places in it
  * (fault_env.c).
  */
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +15,7 @@
 #include "region/slot.h"
 #include "tests/tenant/course.h"
 #include "tests/tenant/places.h"
+#include "tests/unit/lingering.h"
 
 static bool kill_there(struct course *c, const char *fault, struct tenant *other)
 {
@@ -77,31 +75,19 @@ static void a_process_stopped_at_any_step_stops_nobody_and_goes_on(void **state)
 	places_try_everywhere(*state, "stop", stop_there);
 }
 
-static void *outlive(void *argument)
-{
-	for (;;)
-		pause();
-	return NULL;
-}
-
 /* Takes a slot and 64 MiB, and is then on its way out for as long as the test lets it. */
-static pid_t start_lingering(struct slice *slice)
+static int linger(int fd, void *argument)
 {
+	struct slice *slice = argument;
 	struct region region = REGION_NULL;
-	pid_t pid = fork();
-	pthread_t thread;
 	unsigned slot;
 
-	if (pid != 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (region_open(slice->region, &region) != 0 || slot_claim(&region, &slot) != 0 ||
-		ledger_charge(region.file, slot, 0, 1024, LEDGER_NO_LIMIT) != 0 ||
-		pthread_create(&thread, NULL, outlive, NULL) != 0)
-		_exit(1);
+		ledger_charge(region.file, slot, 0, 1024, LEDGER_NO_LIMIT) != 0)
+		return 1;
 	region_close(&region);
-	syscall(SYS_exit, 0); /* of this thread alone */
-	return 0;
+	lingering_end_first(fd);
+	return 2;
 }
 
 /* 50 ms for the peer, and some for the rest of the call; the clock is virtual. */
@@ -122,15 +108,15 @@ static void a_call_waits_for_a_lingering_peer_only_once(void **state)
 		"managed a 8g", "pitch a 1m 8k"};
 	struct course c = course_begin(*state);
 	struct tenant *t = tenant_new(c.slice);
-	pid_t peer = start_lingering(c.slice);
+	struct child peer = child_start(linger, c.slice);
+	pid_t thread = lingering_hear(&peer);
 
-	assert_true(peer > 0);
+	assert_true(lingering_end_last(&peer, thread));
 	expect(t, OK, "alloc hold 3g");
 	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
 		expect_one_wait(t, OUT_OF_MEMORY, calls[i]);
 	expect_one_wait(t, OK, "threads 4 1 8g");
-	kill(peer, SIGKILL);
-	waitpid(peer, NULL, 0);
+	assert_int_equal(lingering_let_go(&peer, thread), 0);
 	expect(t, OK, "free hold");
 	expect(t, OK, "sync");
 	course_expect_all_for(&c, t);

@@ -2,6 +2,8 @@
 /* Processes with slots, for tests: a child that claims one, and how a slot is seen when its owner has ended. */
 #pragma once
 
+#include <sys/mman.h>
+
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tests/unit/child.h"
@@ -9,13 +11,22 @@
 #include "tests/unit/scratch.h"
 
 /* What a child is to do when it has its slot and holds 10 units of device 0. */
-enum what_then { WAIT, EXIT, EXEC, CLOSE_AND_WAIT };
+enum what_then { WAIT, EXIT, EXEC, CLOSE_AND_WAIT, UNMAP_AND_WAIT };
 
 struct order {
 	const char *path;
 	enum what_then what_then;
 	unsigned slots;
 };
+
+/* Takes away what others know by that this process lives. */
+static inline void unmap(struct region *region)
+{
+	region_drop_fd(region);
+	munmap(region->file, sizeof(*region->file));
+	if (region->token_page)
+		token_drop(region->token_page);
+}
 
 /* Says the number of its last slot, or UINT64_MAX; then obeys. */
 static inline int claim(int fd, void *argument)
@@ -40,6 +51,10 @@ static inline int claim(int fd, void *argument)
 	}
 	if (order->what_then == CLOSE_AND_WAIT) {
 		region_close(&region);
+		child_say(fd, 1);
+	}
+	if (order->what_then == UNMAP_AND_WAIT) {
+		unmap(&region);
 		child_say(fd, 1);
 	}
 	if (order->what_then != EXIT)

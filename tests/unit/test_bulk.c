@@ -55,6 +55,11 @@ void hook_ended_slowly(void)
 {
 }
 
+void *hook_find_other(const char *symbol)
+{
+	return NULL;
+}
+
 bool hook_attach_cuda_slowly(void)
 {
 	return false;
@@ -66,6 +71,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	seen.stream = stream;
 	seen.key = key;
 	seen.is_wrong_order |= seen.calls != 0;
+	ret_pass->is_metered = true;
 	ret_pass->state = (struct stream_state *)&seen;
 }
 

@@ -449,7 +449,8 @@ static void what_the_dead_left_is_charged_until_none_of_the_slice_lived(void **s
 
 	assert_in_range(
 		charge_until(since, since + SECOND / 4, now), SECOND / 4 - 5000, SECOND / 4);
-	assert_in_range(charge_until(since, since + 11 * SECOND, now), all - 10000, all);
+	assert_in_range(
+		charge_until(since, since + 11 * SECOND, now), 11 * SECOND - 10000, 11 * SECOND);
 	/* An end before it began, or to come, is of another. */
 	assert_in_range(charge_until(since, since, now), all - 10000, all);
 	assert_in_range(charge_until(since, 1, now), all - 10000, all);
@@ -457,6 +458,67 @@ static void what_the_dead_left_is_charged_until_none_of_the_slice_lived(void **s
 	assert_in_range(charge_until(since, UINT64_MAX, now), all - 10000, all);
 	assert_int_equal(charge_until(0, now - SECOND, now), 0);
 	assert_int_equal(charge_until(now + 1, now - SECOND, now), 0);
+}
+
+#define STEP_NS (SECOND / 10)
+
+static void what_nobody_looks_after_is_charged_once_and_no_longer_than_the_dead_is(void **state)
+{
+	const uint64_t looked = 100 * SECOND, begun = looked - SECOND;
+	static struct region_compute c;
+	_Atomic uint64_t since = begun | REGION_BUSY_AWAITED;
+
+	memset(&c, 0, sizeof(c));
+	busy_charge_unattended(&c, &since, looked, looked + SECOND);
+	assert_in_range(c.busy_ns, 2 * SECOND - 10000, 2 * SECOND);
+	assert_int_equal(since, (looked + SECOND) | REGION_BUSY_AWAITED);
+	/* The same time again is nothing, and less than a step waits. */
+	busy_charge_unattended(&c, &since, looked, looked + SECOND);
+	busy_charge_unattended(&c, &since, looked, looked + SECOND + STEP_NS / 2);
+	assert_in_range(c.busy_ns, 2 * SECOND - 10000, 2 * SECOND);
+	for (unsigned i = 2; i < 60; i++)
+		busy_charge_unattended(&c, &since, looked, looked + i * SECOND);
+	assert_in_range(c.busy_ns, 11 * SECOND - 20000, 11 * SECOND + 20000);
+	/* That was too little, so the next one is charged for twice as long. */
+	since = 200 * SECOND;
+	for (unsigned i = 0; i < 60; i++)
+		busy_charge_unattended(&c, &since, 200 * SECOND, (200 + i) * SECOND);
+	assert_in_range(c.busy_ns, 31 * SECOND - 40000, 31 * SECOND + 40000);
+}
+
+static void what_is_looked_after_or_not_there_is_not_charged(void **state)
+{
+	static struct region_compute c;
+	_Atomic uint64_t none = 0, since = 90 * SECOND;
+
+	memset(&c, 0, sizeof(c));
+	busy_charge_unattended(&c, &none, 80 * SECOND, 100 * SECOND);
+	/* One that has not looked yet, and clocks that began anew. */
+	busy_charge_unattended(&c, &since, 0, 100 * SECOND);
+	busy_charge_unattended(&c, &since, 101 * SECOND, 100 * SECOND);
+	busy_charge_unattended(&c, &since, 80 * SECOND, 85 * SECOND);
+	assert_int_equal(c.busy_ns, 0);
+	assert_int_equal(c.left, 0);
+	assert_int_equal(since, 90 * SECOND);
+}
+
+static void who_dies_with_long_work_again_and_again_is_charged_more_of_it(void **state)
+{
+	static struct region_compute c;
+	uint64_t now = 100 * SECOND, charged = 0;
+
+	memset(&c, 0, sizeof(c));
+	/* Several that are found at once, and one after the other. */
+	for (unsigned i = 0; i < 4; i++)
+		busy_charge_left(&c, now - 40 * SECOND - i * 10 * SECOND, 0, 0, now);
+	assert_in_range(c.busy_ns, 39 * SECOND, 41 * SECOND);
+	for (unsigned i = 0; i < 3; i++) {
+		charged = c.busy_ns;
+		now += 41 * SECOND;
+		busy_charge_left(&c, now - 40 * SECOND, 0, 0, now);
+		charged = c.busy_ns - charged;
+		assert_in_range(charged, (i ? 40 : 20) * SECOND - 10000, (i ? 40 : 20) * SECOND);
+	}
 }
 
 static void what_the_dead_took_in_advance_pays_for_their_work(void **state)
@@ -511,6 +573,9 @@ int main(void)
 		TEST(of_long_spans_at_the_same_time_nothing_is_lost),
 		TEST(what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds),
 		TEST(what_the_dead_left_is_charged_until_none_of_the_slice_lived),
+		TEST(who_dies_with_long_work_again_and_again_is_charged_more_of_it),
+		TEST(what_nobody_looks_after_is_charged_once_and_no_longer_than_the_dead_is),
+		TEST(what_is_looked_after_or_not_there_is_not_charged),
 		TEST(what_the_dead_took_in_advance_pays_for_their_work),
 	};
 

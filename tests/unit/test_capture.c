@@ -53,7 +53,7 @@ static void change_often(void **state)
 	while (atomic_load(&captured) < CALLS || atomic_load(&uncaptured) < CALLS) {
 		capture_begin_begins();
 		atomic_store(&is_capturing, true);
-		capture_begin_ends();
+		capture_begin_ends(false);
 		assert_true(capture_change_begin());
 		sched_yield(); /* a caller comes just now */
 		atomic_store(&is_capturing, false);
@@ -83,17 +83,45 @@ static void begin_under_way_is_no_proof(void **state)
 
 	capture_begin_begins();
 	capture_enter(STREAM, &call);
-	capture_begin_ends();
+	capture_begin_ends(false);
 	capture_leave(&call);
 	assert_false(call.has_run);
 	capture_enter(STREAM, &call);
 	capture_begin_begins();
 	capture_leave(&call);
-	capture_begin_ends();
+	capture_begin_ends(false);
 	assert_false(call.has_run);
 	capture_enter(STREAM, &call);
 	capture_leave(&call);
 	assert_true(call.has_run);
+}
+
+/* Whatever breaks captures: never beside one that is under way, or is about to be. */
+static void what_breaks_captures_is_held_back(void **state)
+{
+	assert_true(capture_hold_off_begins());
+	capture_let_begins();
+	capture_begin_begins();
+	assert_false(capture_hold_off_begins());
+	capture_begin_ends(false);
+	assert_true(capture_hold_off_begins());
+	capture_let_begins();
+	for (unsigned i = 0; i < 2; i++) {
+		capture_begin_begins();
+		capture_begin_ends(true);
+	}
+	capture_ended();
+	assert_false(capture_hold_off_begins());
+	capture_ended();
+	assert_true(capture_hold_off_begins());
+	/* A begin waits for it, and not for long. */
+	capture_begin_begins();
+	capture_begin_ends(false);
+	capture_let_begins();
+	/* One that nobody saw begin. */
+	capture_ended();
+	assert_true(capture_hold_off_begins());
+	capture_let_begins();
 }
 
 /* Between begin and end the driver has made the stream wait for an event of a capture, or not. */
@@ -103,7 +131,7 @@ static void join_meanwhile_is_no_proof(void **state)
 	struct capture_join join;
 
 	capture_begin_begins();
-	capture_begin_ends();
+	capture_begin_ends(false);
 	capture_enter(STREAM, &call);
 	capture_join_begins(&join);
 	atomic_store(&is_capturing, true);
@@ -175,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_asked_before_a_capture),
 		cmocka_unit_test(begin_under_way_is_no_proof),
+		cmocka_unit_test(what_breaks_captures_is_held_back),
 		cmocka_unit_test(join_meanwhile_is_no_proof),
 		cmocka_unit_test(change_often),
 		cmocka_unit_test(nothing_changes_while_changes_are_held_off),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pauses are doubted: the lots, and what was found to be hidden. */
+/* Which work is doubted: the pauses, the chance, and what was found to be hidden. */
 #include "policy/doubt.h"
 
 #include "tests/unit/cmocka_ready.h"
@@ -9,52 +9,44 @@
 #define NOW   (5000 * S)
 #define EXACT UINT64_C(256) /* of words */
 
-static void the_first_pause_of_a_slice_is_doubted(void **state)
+static void work_is_doubted_by_the_pause_before_it(void **state)
 {
-	bool is_drawn;
-	uint64_t word = doubt_draw(0, false, NOW - 20 * MS, NOW, 7, &is_drawn);
+	uint64_t word = doubt_note_pause(0, NOW - 20 * MS, NOW);
 
-	assert_true(is_drawn);
 	assert_in_range(doubt_until_ns(word, NOW), NOW + 320 * MS, NOW + 320 * MS + EXACT);
 	assert_int_equal(doubt_until_ns(word, NOW + 321 * MS), 0);
 }
 
-static void one_of_eight_is_doubted(void **state)
-{
-	uint64_t word = 0;
-	bool is_drawn;
-
-	for (unsigned i = 0; i < 8; i++)
-		word = doubt_draw(word, false, NOW - MS, NOW, 0, &is_drawn);
-	for (uint64_t lot = 0; lot < 8; lot++)
-		for (uint64_t i = 0; i < 8; i++) {
-			/* what is random counts at the first of them */
-			word = doubt_draw(word, false, NOW - MS, NOW, i ? 0 : lot, &is_drawn);
-			assert_int_equal(is_drawn, i == lot);
-		}
-}
-
 static void a_short_pause_ends_no_doubt(void **state)
 {
-	bool is_drawn;
-	uint64_t word = doubt_draw(0, true, NOW - S, NOW, 0, &is_drawn),
-		 until_ns = doubt_until_ns(word, NOW);
+	uint64_t word = doubt_note_pause(0, NOW - S, NOW), until_ns = doubt_until_ns(word, NOW);
 
 	for (unsigned i = 0; i < 10000; i++) {
-		word = doubt_draw(word, i % 2, NOW - MS / 10, NOW, 0, &is_drawn);
+		word = doubt_note_pause(word, NOW - MS / 10, NOW);
 		assert_int_equal(doubt_until_ns(word, NOW), until_ns);
 	}
 }
 
-static void who_is_suspected_is_doubted_at_each_pause(void **state)
+/* All that programs can read is when pauses were, and how long. */
+static void the_word_tells_of_no_draw(void **state)
 {
 	uint64_t word = 0;
-	bool is_drawn;
 
-	for (unsigned i = 0; i < 100; i++) {
-		word = doubt_draw(word, true, NOW - MS, NOW, 7, &is_drawn);
-		assert_true(is_drawn);
+	for (unsigned i = 1; i < 100; i++) {
+		word = doubt_note_pause(word, NOW + i * S - MS, NOW + i * S);
+		assert_int_equal(word & (EXACT - 1), 0);
+		assert_in_range(doubt_until_ns(word, NOW + i * S), NOW + i * S + 16 * MS,
+			NOW + i * S + 16 * MS + EXACT);
 	}
+}
+
+static void one_of_eight_is_drawn(void **state)
+{
+	unsigned count = 0;
+
+	for (uint64_t i = 0; i < 8000; i++)
+		count += doubt_is_drawn(i);
+	assert_int_equal(count, 1000);
 }
 
 static void suspicion_lasts_by_what_was_hidden_and_twice_as_long_each_time(void **state)
@@ -94,15 +86,14 @@ static void less_found_ends_no_suspicion(void **state)
 static void words_that_no_library_wrote_are_kept_in_bounds(void **state)
 {
 	static const uint64_t words[] = {UINT64_MAX, UINT64_MAX - 255, UINT64_C(1) << 63, 0xff};
-	bool is_drawn;
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		uint64_t word = doubt_note_hidden(words[i], 20 * MS, NOW);
 
 		assert_true(doubt_is_suspected(word, NOW));
 		assert_true(doubt_until_ns(word, NOW) <= NOW + 600 * S + EXACT);
-		word = doubt_draw(words[i], true, 0, NOW, 0, &is_drawn);
-		assert_true(is_drawn && doubt_until_ns(word, NOW));
+		word = doubt_note_pause(words[i], 0, NOW);
+		assert_true(doubt_until_ns(word, NOW));
 		assert_true(doubt_until_ns(word, NOW) <= NOW + 86400 * S);
 	}
 }
@@ -110,10 +101,10 @@ static void words_that_no_library_wrote_are_kept_in_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_pause_of_a_slice_is_doubted),
-		cmocka_unit_test(one_of_eight_is_doubted),
+		cmocka_unit_test(work_is_doubted_by_the_pause_before_it),
 		cmocka_unit_test(a_short_pause_ends_no_doubt),
-		cmocka_unit_test(who_is_suspected_is_doubted_at_each_pause),
+		cmocka_unit_test(the_word_tells_of_no_draw),
+		cmocka_unit_test(one_of_eight_is_drawn),
 		cmocka_unit_test(suspicion_lasts_by_what_was_hidden_and_twice_as_long_each_time),
 		cmocka_unit_test(less_found_ends_no_suspicion),
 		cmocka_unit_test(words_that_no_library_wrote_are_kept_in_bounds),

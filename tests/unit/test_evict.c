@@ -262,7 +262,7 @@ static void who_brings_another_back_holds_its_books(void **state)
 	assert_int_equal(hold.slot, 0);
 	fd = open(((const struct scratch *)*state)->file, O_RDWR | O_CLOEXEC);
 	assert_int_equal(file_lock_byte(fd, REGION_LOCK_EVICT), -EAGAIN);
-	evict_let_go(&hold);
+	evict_let_go(&s.region, &hold);
 	assert_int_equal(file_lock_byte(fd, REGION_LOCK_EVICT), 0);
 	close(fd);
 	/* The same number elsewhere is another process. */
@@ -275,6 +275,33 @@ static void who_brings_another_back_holds_its_books(void **state)
 	/* nor while others are away */
 	atomic_store(&s.region.file->own.slots[9].evicted_bytes[3], 1);
 	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), EVICT_E_AWAY);
+	end_scene(&s);
+}
+
+static void what_may_move_without_a_change_does_not_stay(void **state)
+{
+	struct evict_hold hold;
+	uint64_t changes;
+	struct scene s;
+
+	set_scene(*state, &s);
+	atomic_store(&s.region.file->own.slots[5].pid_namespace,
+		atomic_load(&s.region.file->own.slots[0].pid_namespace));
+	atomic_store(&s.region.file->own.slot_high, 6);
+	assert_true(evict_stays(&s.region, 0));
+	ledger_note(s.region.file, 0, 0, CHARGE_MANAGED, REGION_UNIT_BYTES);
+	assert_false(evict_stays(&s.region, 0));
+	assert_true(evict_stays(&s.region, 1));
+	ledger_note(s.region.file, 0, 0, CHARGE_MANAGED, -(int64_t)REGION_UNIT_BYTES);
+	changes = ledger_changes(s.region.file, 0);
+	assert_int_equal(evict_hold(&s.region, 5, s.process.pid, &hold), 0);
+	assert_false(evict_stays(&s.region, 0));
+	assert_int_not_equal(ledger_changes(s.region.file, 0), changes);
+	changes = ledger_changes(s.region.file, 0);
+	evict_let_go(&s.region, &hold);
+	assert_true(evict_stays(&s.region, 0));
+	assert_int_not_equal(ledger_changes(s.region.file, 0), changes);
+	assert_int_equal(ledger_used_units(s.region.file, 0), HELD_UNITS);
 	end_scene(&s);
 }
 
@@ -304,6 +331,7 @@ int main(void)
 		SCRATCH_TEST(who_takes_the_slot_next_begins_with_nothing_evicted),
 		SCRATCH_TEST(a_slot_that_is_being_changed_is_neither_reaped_nor_claimed),
 		SCRATCH_TEST(who_brings_another_back_holds_its_books),
+		SCRATCH_TEST(what_may_move_without_a_change_does_not_stay),
 		SCRATCH_TEST(absurd_words_neither_crash_nor_hang),
 	};
 

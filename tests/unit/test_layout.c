@@ -16,15 +16,17 @@
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 
-#define HAMI_SLOTS	 1856
-#define HAMI_SLOT_SIZE	 1960
-#define OWN		 2011136
-#define OWN_SLOTS	 (OWN + 2112)
-#define OWN_SLOT_SIZE	 2112
-#define OWN_SHARED	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
-#define OWN_SHARED_SIZE	 256
-#define OWN_COMPUTE	 (OWN_SHARED + 1024 * OWN_SHARED_SIZE)
-#define OWN_COMPUTE_SIZE (128 + 4096 * 8 + 1024 * 8 + 64 + 1024 * 8) /* of each of 16 devices */
+#define HAMI_SLOTS	1856
+#define HAMI_SLOT_SIZE	1960
+#define OWN		2011136
+#define OWN_SLOTS	(OWN + 2112)
+#define OWN_SLOT_SIZE	2112
+#define OWN_SHARED	(OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
+#define OWN_SHARED_SIZE 256
+#define OWN_COMPUTE	(OWN_SHARED + 1024 * OWN_SHARED_SIZE)
+#define OWN_COMPUTE_SIZE \
+	(128 + 4096 * 8 + 1024 * 8 + 64 + 64 + 1024 * 8 + 64) /* of each of 16 devices */
+#define OWN_LOOKED (OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE)
 
 static int fd = -1;
 
@@ -122,10 +124,10 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(region_open(s->file, &region), 0);
 	fd = open(s->file, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &info), 0);
-	assert_int_equal(info.st_size, OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE);
+	assert_int_equal(info.st_size, OWN_LOOKED + 8 * 1024);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 11);
+	assert_int_equal(u32_at(OWN + 8), 14);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, OWN + 48);
 	/* the clock's */
@@ -153,6 +155,14 @@ static void devices_are_where_hamis_monitor_looks(void **state)
 	close_region(&region);
 }
 
+static ino_t inode_of(const char *path)
+{
+	struct stat info = {0};
+
+	/* the time namespace is not there before Linux 5.6 */
+	return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
 static void a_process_is_where_hamis_monitor_looks(void **state)
 {
 	struct scratch *s = *state;
@@ -166,6 +176,8 @@ static void a_process_is_where_hamis_monitor_looks(void **state)
 	assert_int_equal(u32_at(OWN_SLOTS), 1);
 	assert_int_equal(u32_at(OWN_SLOTS + 4), getpid());
 	assert_true(u64_at(OWN_SLOTS + 8) > 0);
+	assert_int_equal(u32_at(OWN_SLOTS + 16), inode_of("/proc/self/ns/pid"));
+	assert_int_equal(u32_at(OWN_SLOTS + 20), inode_of("/proc/self/ns/time"));
 	close_region(&region);
 }
 

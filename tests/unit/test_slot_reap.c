@@ -2,12 +2,15 @@
 /* Reaping: who is waited for, how long, and what is left alone. */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "region/process.h"
 #include "tests/unit/claimer.h"
+#include "tests/unit/lingering.h"
 
+#define SECOND	 UINT64_C(1000000000)
 #define ATTEMPTS 20 /* a busy machine may take the processor away meanwhile */
 
 /* A slot whose owner is dead, signed with this process's PID, namespace, and the given time. */
@@ -63,28 +66,63 @@ static void an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly(vo
 	assert_true(waited < 1000000000);
 }
 
-static void *outlive(void *argument)
-{
-	for (;;)
-		pause();
-	return NULL;
-}
-
-/* Without its lock, and for the kernel on its way out as long as its second thread lives. */
+/* Has work under way, and unmaps its sign of life. */
 static int linger(int fd, void *argument)
 {
 	struct region region = REGION_NULL;
-	pthread_t thread;
+	uint64_t now_ns = clock_now_ns();
 	unsigned slot;
 
 	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0 ||
-		ledger_charge(region.file, slot, 0, 10, 1000000) != 0 ||
-		pthread_create(&thread, NULL, outlive, NULL) != 0)
+		ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
 		return 1;
-	region_close(&region);
-	child_say(fd, 1);
-	syscall(SYS_exit, 0); /* of this thread alone */
+	atomic_store(&region.file->own.slots[slot].busy_since_ns[0], now_ns - 2 * SECOND);
+	atomic_store(&region.file->own.looked_ns[slot], now_ns - 2 * SECOND);
+	unmap(&region);
+	lingering_end_first(fd);
 	return 2;
+}
+
+static void an_owner_whose_first_thread_ended_lives(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = child_start(linger, s->file);
+	enum slot_owner owner;
+
+	lingering_hear(&c);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(slot_find_owner(region.fd, 0, &region.file->own.slots[0], &owner), 0);
+	assert_int_equal(owner, SLOT_OWNER_LIVES);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	slot_charge_dead(&region, REGION_SLOTS);
+	assert_true(region.file->own.compute[0].busy_ns >= SECOND);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+/* Its context is there as long as it is. */
+static void work_of_an_owner_that_lingers_is_charged_by_the_clock(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = child_start(linger, s->file);
+	pid_t thread = lingering_hear(&c);
+
+	if (!lingering_end_last(&c, thread)) {
+		child_kill(&c);
+		skip();
+	}
+	assert_int_equal(region_open(s->file, &region), 0);
+	slot_charge_dead(&region, REGION_SLOTS);
+	assert_true(region.file->own.compute[0].busy_ns >= SECOND);
+	/* It is still under way. */
+	assert_true(atomic_load(&region.file->own.slots[0].busy_since_ns[0]) > 0);
+	assert_int_equal(lingering_let_go(&c, thread), 0);
+	assert_given_back(&region);
+	region_close(&region);
 }
 
 /* Whether one wait was as short as it should be, and five looks after it did not wait. */
@@ -106,9 +144,13 @@ static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **
 	struct scratch *s = *state;
 	struct region region = REGION_NULL;
 	struct child c = child_start(linger, s->file);
+	pid_t thread = lingering_hear(&c);
 	bool is_right = false;
 
-	assert_int_equal(child_hear(c.fd), 1);
+	if (!lingering_end_last(&c, thread)) {
+		child_kill(&c);
+		skip();
+	}
 	assert_int_equal(region_open(s->file, &region), 0);
 	for (int i = 0; i < ATTEMPTS && !is_right; i++)
 		is_right = waits_once(&region);
@@ -116,7 +158,7 @@ static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **
 	assert_int_equal(ledger_used_units(region.file, 0), 10);
 	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
 	assert_true(time_of_reap(&region, 0) >= SLOT_REAP_WAIT_NS);
-	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_int_equal(lingering_let_go(&c, thread), 0);
 	assert_given_back(&region);
 	region_close(&region);
 	/* The next test begins without it. */
@@ -177,9 +219,156 @@ static void reaping_in_a_file_that_was_replaced_touches_neither(void **state)
 	region_close(&other);
 }
 
+static void an_owner_that_unmaps_its_sign_of_life_lives(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, UNMAP_AND_WAIT);
+	enum slot_owner owner;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_hear(c.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(slot_find_owner(region.fd, 0, &region.file->own.slots[0], &owner), 0);
+	assert_int_equal(owner, SLOT_OWNER_LIVES);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+static enum slot_owner find_owner(const struct region *region)
+{
+	enum slot_owner owner;
+
+	assert_int_equal(slot_find_owner(region->fd, 0, &region->file->own.slots[0], &owner), 0);
+	return owner;
+}
+
+static void what_is_not_known_of_an_owner_keeps_it_alive(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, UNMAP_AND_WAIT);
+	struct region_slot *own;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_hear(c.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	own = &region.file->own.slots[0];
+	atomic_store(&own->peak_mib, 0);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_LIVES);
+	atomic_store(&own->pid_namespace, 0);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_LIVES);
+	atomic_store(&own->start_time, 0);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_LIVES);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_GONE);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+static void an_owner_in_another_time_namespace_is_known_by_its_pid(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, UNMAP_AND_WAIT);
+	struct region_slot *own;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_hear(c.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	own = &region.file->own.slots[0];
+	assert_int_equal(atomic_load(&own->time_namespace), process_own_time_namespace());
+	atomic_fetch_add(&own->start_time, 100000);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_GONE);
+	atomic_fetch_add(&own->time_namespace, 1);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_LIVES);
+	assert_int_equal(reap(&region), 0);
+	/* One that has called exec since is told by its peak there, too. */
+	atomic_store(&own->peak_mib, UINT32_MAX - 1);
+	assert_int_equal(find_owner(&region), SLOT_OWNER_GONE);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+/* Claims with few descriptors until that succeeds: 0 where each try before was refused for want of one. */
+static int claim_with_few(int fd, void *argument)
+{
+	struct region region = REGION_NULL;
+	struct rlimit few = {0, 4096};
+	int first, r = -EMFILE;
+	unsigned slot;
+	bool keeps;
+
+	if (region_open(argument, &region) != 0)
+		return 1;
+	first = dup(0);
+	close(first);
+	for (int left = 0; r == -EMFILE && left < 8; left++) {
+		few.rlim_cur = (rlim_t)(first + left);
+		if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+			return 2;
+		r = slot_claim(&region, &slot);
+		if (left == 0 && r != -EMFILE)
+			return 3;
+	}
+	if (r)
+		return 4;
+	few.rlim_cur = few.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &few) != 0 ||
+		region_try_locks(&region, REGION_LOCK_TRIAL + REGION_SLOTS - 1, &keeps) != 0)
+		return 5;
+	/* A token only where it is needed, and all that tells who this is. */
+	return !region.token_page != keeps ||
+	       !atomic_load(&region.file->own.slots[slot].start_time) ||
+	       !atomic_load(&region.file->own.slots[slot].peak_mib);
+}
+
+static void without_descriptors_no_slot_is_taken(void **state)
+{
+	struct scratch *s = *state;
+	struct child c = child_start(claim_with_few, s->file);
+
+	assert_int_equal(child_wait(&c), 0);
+}
+
+/* Where this thread cannot look at the owner, either. */
+static int look_without_descriptors(int fd, void *argument)
+{
+	struct region region = REGION_NULL;
+	struct rlimit none = {0, 4096};
+
+	if (region_open(argument, &region) != 0 || setrlimit(RLIMIT_NOFILE, &none) != 0)
+		return 1;
+	return slot_find_unlocked(&region.file->own.slots[0]) == SLOT_OWNER_LIVES ? 0 : 2;
+}
+
+static void who_cannot_look_takes_no_owner_for_gone(void **state)
+{
+	struct scratch *s = *state;
+	struct child c = start_claimer(s, UNMAP_AND_WAIT), looker;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_hear(c.fd), 1);
+	looker = child_start(look_without_descriptors, s->file);
+	assert_int_equal(child_wait(&looker), 0);
+	child_kill(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(an_owner_that_unmaps_its_sign_of_life_lives),
+		SCRATCH_TEST(an_owner_whose_first_thread_ended_lives),
+		SCRATCH_TEST(work_of_an_owner_that_lingers_is_charged_by_the_clock),
+		SCRATCH_TEST(what_is_not_known_of_an_owner_keeps_it_alive),
+		SCRATCH_TEST(an_owner_in_another_time_namespace_is_known_by_its_pid),
+		SCRATCH_TEST(without_descriptors_no_slot_is_taken),
+		SCRATCH_TEST(who_cannot_look_takes_no_owner_for_gone),
 		SCRATCH_TEST(a_pid_that_another_process_has_now_saves_nobody),
 		SCRATCH_TEST(an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly),
 		SCRATCH_TEST(an_owner_that_lingers_is_waited_for_once_and_then_left_alone),

@@ -214,6 +214,26 @@ static void the_processes_of_a_slice_share_its_turn(void **state)
 	assert_int_equal(hold(&b), TURN_HELD);
 }
 
+/* Both saw another slice hold the turn when they last looked; one of them then takes the next one. */
+static void what_a_process_saw_before_its_slice_had_the_turn_is_not_beside_it(void **state)
+{
+	open_one(&a, *state, "one", 0);
+	open_one(&c, *state, "one", 7);
+	open_one(&b, *state, "two", 0);
+	get_known();
+	assert_int_equal(hold_for(&b, 1, 20 * MS), TURN_HELD);
+	now += MS;
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+	assert_int_equal(hold(&c), TURN_E_WAIT);
+	assert_int_equal(turn_release(&b, now), 0);
+	now += 100 * US;
+	assert_int_equal(hold(&a), TURN_HELD);
+	now += 100 * US;
+	assert_int_equal(hold(&c), TURN_HELD);
+	assert_false(turn_is_wanted(&c, 1, now, now, now));
+	assert_int_equal(TURN_WORD_STATE(atomic_load(&c.own->face.word)), TURN_HOLD);
+}
+
 static void a_process_that_never_says_so_ends_with_what_it_announced(void **state)
 {
 	open_one(&a, *state, "one", 0);
@@ -344,6 +364,7 @@ int main(void)
 		TURN_TEST(a_turn_that_is_shortened_is_kept_for_the_work_that_is_left),
 		TURN_TEST(the_first_in_line_goes_first_and_has_300_us),
 		TURN_TEST(the_processes_of_a_slice_share_its_turn),
+		TURN_TEST(what_a_process_saw_before_its_slice_had_the_turn_is_not_beside_it),
 		TURN_TEST(a_process_that_never_says_so_ends_with_what_it_announced),
 		TURN_TEST(one_process_that_leaves_does_not_end_the_others_wish),
 		TURN_TEST(a_waiter_in_another_process_is_woken),

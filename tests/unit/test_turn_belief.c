@@ -177,17 +177,17 @@ static void a_miss_counts_for_all_who_wait(void **state)
 }
 
 /*
- * For how long the reader waited for each, whose records they are, and how long it had the device: who is blamed, a bit for
+ * For how long the reader waited for each, whose records they are, and how long is enough of one alone: who is blamed, a bit for
  * each, and for how long.
  */
 static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 {
 	static const struct {
-		unsigned count, way_ms[4], served_ms, blamed, for_ms;
+		unsigned count, way_ms[4], enough_ms, blamed, for_ms;
 		uint64_t owners[4];
 	} rows[] = {
-		{1, {250}, 100, 1, 1000, {1}},
-		{1, {120}, 100, 1, 400, {1}},
+		{1, {250}, 125, 1, 1000, {1}},
+		{1, {120}, 125, 1, 400, {1}},
 		{1, {0}, 0, 0, 0, {1}},
 		{4, {200, 30, 30, 30}, 10, 1, 1000, {1, 2, 3, 4}},
 		{4, {90, 70, 70, 60}, 10, 1, 400, {1, 2, 3, 4}},
@@ -209,7 +209,7 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 			peers[k].doubt.way_ns = rows[i].way_ms[k] * MS;
 		}
 		count = turn_order_blame(
-			peers, rows[i].count, rows[i].served_ms * MS, TURN_LACKS_ANEW, NOW);
+			peers, rows[i].count, rows[i].enough_ms * MS, TURN_LACKS_ANEW, NOW);
 		for (unsigned k = 0; k < rows[i].count; k++) {
 			blamed |= turn_order_is_ignored(&peers[k], NOW) << k;
 			if (turn_order_is_ignored(&peers[k], NOW))
@@ -247,11 +247,74 @@ static void beside_one_that_was_to_blame_another_is_excused(void **state)
 	assert_true(turn_order_is_ignored(&peers[1], NOW + 2001 * MS));
 }
 
+/* It was not clear that the first one was to blame, and the reader still lacks what it does by him. */
+static void who_was_blamed_is_not_excused_while_the_reader_lacks_by_him(void **state)
+{
+	uint64_t later_ns = NOW + TURN_SUSPECT_NS + MS;
+	struct turn_peer peers[2] = {
+		peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
+
+	peers[0].owner = 1;
+	peers[1].owner = 2;
+	peers[0].doubt.way_ns = 190 * MS;
+	peers[1].doubt.way_ns = 350 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS_ANEW, NOW), 1);
+	assert_int_equal(peers[1].doubt.ignored_until_ns, NOW + TURN_REPAY_NS);
+	peers[0].doubt.way_ns = 85 * MS;
+	peers[1].doubt.way_ns = 234 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS, later_ns), 0);
+	assert_int_equal(peers[0].doubt.way_ns, 0);
+	assert_int_equal(peers[1].doubt.way_ns, 234 * MS);
+	peers[0].doubt.way_ns = 2 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS_ANEW, later_ns), 1);
+	assert_int_equal(peers[1].doubt.ignored_until_ns, later_ns + TURN_IGNORE_NS);
+	/* Once the reader has what it is to have he is like any other. */
+	turn_order_forgive(peers, 2);
+	assert_false(peers[1].doubt.is_blamed);
+	peers[1].doubt.ignored_times = 0;
+	peers[1].doubt.ignored_until_ns = 0;
+	peers[1].doubt.way_ns = 90 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS, later_ns), 0);
+	assert_int_equal(peers[1].doubt.way_ns, 0);
+}
+
+/*
+ * One takes the device for 300 ms and leaves; another one then takes turns with the reader, which has as much of each round, and
+ * is to have 60 percent.
+ */
+static void who_takes_turns_with_the_reader_is_less_to_blame_than_who_took_the_device(void **state)
+{
+	struct turn_peer peers[2] = {
+		peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
+	uint64_t others_ns = turn_order_others_ns(24 * MS, 600);
+
+	peers[0].owner = 1;
+	peers[1].owner = 2;
+	assert_int_equal(others_ns, 16 * MS);
+	assert_int_equal(turn_order_others_ns(24 * MS, 0), 0);
+	for (unsigned i = 0; i < 150; i++)
+		turn_order_note_wait(&peers[0].doubt, 2 * MS);
+	for (unsigned round = 0; round < 15; round++) {
+		for (unsigned i = 0; i < 12; i++)
+			turn_order_note_wait(&peers[1].doubt, 2 * MS);
+		turn_order_note_served(peers, 2, others_ns);
+	}
+	assert_in_range(peers[0].doubt.way_ns, 280 * MS, 300 * MS);
+	assert_in_range(peers[1].doubt.way_ns, 100 * MS, 140 * MS);
+	assert_int_equal(turn_order_blame(peers, 2, 0, TURN_LACKS_ANEW, NOW), 1);
+	assert_int_equal(peers[0].doubt.ignored_until_ns, NOW + TURN_IGNORE_NS);
+	/* What is left of a round pays for no earlier one. */
+	turn_order_note_wait(&peers[0].doubt, 5 * MS);
+	turn_order_note_served(peers, 2, MS);
+	turn_order_note_served(peers, 2, 100 * MS);
+	assert_in_range(peers[0].doubt.way_ns, 4 * MS, 4 * MS + MS / 100);
+}
+
 /* How often one was to blame before, how long it was waited for, and for how long it is blamed. */
 static void who_was_to_blame_before_is_blamed_for_little(void **state)
 {
 	static const struct {
-		unsigned times, way_ms, other_ms, served_ms;
+		unsigned times, way_ms, other_ms, enough_ms;
 		enum turn_lack lack;
 		unsigned for_ms;
 	} rows[] = {
@@ -278,7 +341,7 @@ static void who_was_to_blame_before_is_blamed_for_little(void **state)
 		peers[0].doubt.way_ns = rows[i].way_ms * MS;
 		peers[1].doubt.way_ns = rows[i].other_ms * MS;
 		assert_int_equal(
-			turn_order_blame(peers, 2, rows[i].served_ms * MS, rows[i].lack, NOW),
+			turn_order_blame(peers, 2, rows[i].enough_ms * MS, rows[i].lack, NOW),
 			for_ms != 0);
 		assert_int_equal(peers[0].doubt.ignored_until_ns, for_ms ? NOW + for_ms * MS : 0);
 		assert_int_equal(peers[0].doubt.way_ns, for_ms ? 0 : rows[i].way_ms * MS);
@@ -422,6 +485,9 @@ int main(void)
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
 		cmocka_unit_test(beside_one_that_was_to_blame_another_is_excused),
+		cmocka_unit_test(who_was_blamed_is_not_excused_while_the_reader_lacks_by_him),
+		cmocka_unit_test(
+			who_takes_turns_with_the_reader_is_less_to_blame_than_who_took_the_device),
 		cmocka_unit_test(who_was_to_blame_before_is_blamed_for_little),
 		cmocka_unit_test(no_more_than_a_turns_patience_is_excused),
 		cmocka_unit_test(who_is_waited_for_longest_twice_is_clearly_to_blame),

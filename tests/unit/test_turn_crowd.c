@@ -130,16 +130,18 @@ static void who_was_not_woken_looks_more_often(void **state)
 	turn_count_peers(&b, now);
 	assert_in_range(wait_for_a(200 * MS), 0, 100 * MS);
 	end_crowd();
-	/* One that is woken waits for it again. */
-	now += 6 * MS;
-	assert_int_equal(hold(&a), TURN_HELD);
-	turn_count_peers(&b, now);
-	assert_int_equal(pthread_create(&holder, NULL, hand_over_soon, NULL), 0);
-	for (int i = 0; i < 1000 && b.peer_records[0].is_crowded; i++) {
+	/* One that is woken waits for it again. Where the other thread was sooner nobody was: once more then. */
+	for (int round = 0; round < 10 && b.peer_records[0].is_crowded; round++) {
+		now += 6 * MS;
+		assert_int_equal(hold(&a), TURN_HELD);
 		turn_count_peers(&b, now);
-		wait_for_a(200 * MS);
+		assert_int_equal(pthread_create(&holder, NULL, hand_over_soon, NULL), 0);
+		for (int i = 0; i < 1000 && b.peer_records[0].is_crowded; i++) {
+			turn_count_peers(&b, now);
+			wait_for_a(200 * MS);
+		}
+		pthread_join(holder, NULL);
 	}
-	pthread_join(holder, NULL);
 	assert_false(b.peer_records[0].is_crowded);
 }
 

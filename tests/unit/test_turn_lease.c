@@ -175,7 +175,7 @@ static void who_comes_too_late_with_its_claim_does_not_hold(void **state)
 static void overstay(void)
 {
 	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
-	turn_blame(&b, 0, TURN_LACKS_ANEW, now);
+	turn_blame(&b, TURN_LACKS_ANEW, now);
 	turn_release(&b, now);
 }
 

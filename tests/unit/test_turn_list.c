@@ -171,6 +171,69 @@ static void a_claim_lists_nothing(void **state)
 	assert_int_equal(a.listing, listing + 1);
 }
 
+/* It was known to nobody when the other one last looked, and has waited until everybody else knew it. */
+static void who_looked_long_ago_claims_nothing_beside_a_new_slice(void **state)
+{
+	uint64_t looked_ns = now, look;
+
+	open_one(&a, *state, "a", 0);
+	now = looked_ns + MS;
+	open_one(&b, *state, "b", 0);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	now = looked_ns + 62 * MS;
+	assert_int_equal(hold_for(&b, 1, 20 * MS), TURN_HELD);
+	/* a saw the folder well before that, and loses its processor before it claims. */
+	now = looked_ns + 49 * MS;
+	looks_until_late = 1;
+	late_ns = 20 * MS;
+	assert_int_equal(turn_hold(&a, 1, now, now + MS, &look), TURN_E_WAIT);
+	assert_int_equal(late_ns, 0);
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+	assert_int_equal(turn_count_peers(&a, now), 1);
+	now = looked_ns + 83 * MS;
+	assert_int_equal(hold(&a), TURN_HELD);
+}
+
+static void who_lost_its_processor_in_a_look_looks_again(void **state)
+{
+	uint64_t looked_ns = now;
+
+	looks_until_late = 1; /* at the end of the look */
+	late_ns = 150 * MS;
+	open_one(&a, *state, "a", 0);
+	assert_int_equal(now, looked_ns + 150 * MS);
+	now = looked_ns + 90 * MS;
+	open_one(&b, *state, "b", 0);
+	now = looked_ns + 151 * MS;
+	assert_int_equal(hold_for(&b, 1, 20 * MS), TURN_HELD);
+	now += MS;
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+	assert_int_equal(turn_count_peers(&a, now), 1);
+}
+
+/* As who fills the folder makes them: it looks no more often because of that, and has its turn. */
+static void whose_looks_are_always_long_has_its_turn(void **state)
+{
+	uint64_t look;
+	uint32_t listing;
+
+	open_one(&a, *state, "a", 0);
+	for (unsigned i = 0; i < 5; i++) {
+		now += LOOK_NS;
+		litter(*state, i, 1, 0, 0);
+		listing = a.listing;
+		for (int r = TURN_E_WAIT, k = 0; r != TURN_HELD && k < 2; k++) {
+			looks_until_late = 1;
+			late_ns = 150 * MS;
+			r = turn_hold(&a, 1, now, now + MS, &look);
+			assert_int_equal(r, i + k == 0 ? TURN_E_WAIT : TURN_HELD);
+			assert_int_equal(late_ns, 0);
+		}
+		assert_int_equal(a.listing, listing + (i == 0 ? 2 : 1));
+		turn_leave(&a);
+	}
+}
+
 static void a_strangers_records_leave_room_for_others(void **state)
 {
 	struct scratch *s = *state;
@@ -250,6 +313,9 @@ int main(void)
 		TURN_TEST(a_look_opens_no_more_than_some_files),
 		TURN_TEST(what_becomes_a_record_is_found),
 		TURN_TEST(a_claim_lists_nothing),
+		TURN_TEST(who_looked_long_ago_claims_nothing_beside_a_new_slice),
+		TURN_TEST(who_lost_its_processor_in_a_look_looks_again),
+		TURN_TEST(whose_looks_are_always_long_has_its_turn),
 		TURN_TEST(a_strangers_records_leave_room_for_others),
 		TURN_TEST(a_strangers_new_files_hide_no_record),
 		TURN_TEST(among_thousands_of_names_the_known_stay_and_the_new_are_found),

@@ -277,6 +277,63 @@ static void a_turn_that_is_longer_than_any_is_no_excuse(void **state)
 	p.doubt.outlasted_ns = NOW;
 	assert_true(turn_order_is_outlasted(&p, 1, NOW + TURN_LONGEST_NS - 1));
 	assert_false(turn_order_is_outlasted(&p, 1, NOW + TURN_LONGEST_NS));
+	/* Nor what is said to begin later. */
+	p.claim.since_ns = p.doubt.outlasted_ns = NOW + 2 * MS;
+	assert_false(turn_order_is_outlasted(&p, 1, NOW + MS));
+	assert_true(turn_order_is_outlasted(&p, 1, NOW + 2 * MS));
+}
+
+/* Its owner is not believed for a second or more. What is still said to be held then is no kernel's. */
+static void a_turn_for_which_its_owner_was_blamed_is_no_excuse(void **state)
+{
+	uint64_t after_ns = NOW + TURN_IGNORE_NS + 300 * MS;
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+
+	p.owner = 1;
+	p.claim.since_ns = p.doubt.outlasted_ns = NOW;
+	p.doubt.is_outlasted = true;
+	p.doubt.way_ns = 300 * MS;
+	assert_int_equal(turn_order_blame(&p, 1, 0, TURN_LACKS_ANEW, NOW + 300 * MS), 1);
+	assert_false(turn_order_is_outlasted(&p, 1, after_ns - 1));
+	assert_false(turn_order_is_outlasted(&p, 1, after_ns));
+	p.claim.since_ns = NOW - MS;
+	assert_false(turn_order_is_outlasted(&p, 1, after_ns));
+	/* The next one is, once it was waited for. */
+	p.claim.since_ns = p.doubt.outlasted_ns = NOW + 800 * MS;
+	assert_true(turn_order_is_outlasted(&p, 1, after_ns));
+}
+
+/* Nor does it count as blamed for all that is to come by saying that its turn begins then. */
+static void a_begin_that_is_to_come_is_not_what_it_was_blamed_for(void **state)
+{
+	uint64_t after_ns = NOW + TURN_IGNORE_NS + 300 * MS;
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+
+	p.owner = 1;
+	p.claim.since_ns = UINT64_MAX;
+	p.doubt.way_ns = 300 * MS;
+	assert_int_equal(turn_order_blame(&p, 1, 0, TURN_LACKS_ANEW, NOW + 300 * MS), 1);
+	p.claim.since_ns = p.doubt.outlasted_ns = NOW + 800 * MS;
+	p.doubt.is_outlasted = true;
+	assert_true(turn_order_is_outlasted(&p, 1, after_ns));
+}
+
+/* Also where the record said something else of its turn as it was blamed; and where it comes back under another name. */
+static void what_was_outlasted_before_the_blame_is_no_excuse(void **state)
+{
+	uint64_t after_ns = NOW + TURN_IGNORE_NS + 300 * MS;
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX), next = p;
+
+	p.owner = 1;
+	p.claim.since_ns = NOW - 500 * MS;
+	p.doubt.is_outlasted = true;
+	p.doubt.outlasted_ns = NOW;
+	p.doubt.way_ns = 300 * MS;
+	assert_int_equal(turn_order_blame(&p, 1, 0, TURN_LACKS_ANEW, NOW + 300 * MS), 1);
+	p.claim.since_ns = next.claim.since_ns = NOW;
+	assert_false(turn_order_is_outlasted(&p, 1, after_ns));
+	turn_order_inherit(&next.doubt, &p.doubt);
+	assert_false(turn_order_is_outlasted(&next, 1, after_ns));
 }
 
 /* Who comes again and again, and each time as it said, has room in a twelfth of the reader's turns. */
@@ -339,6 +396,9 @@ int main(void)
 		cmocka_unit_test(room_is_made_in_a_part_of_the_readers_own_turns),
 		cmocka_unit_test(of_two_holders_one_gives_way),
 		cmocka_unit_test(a_turn_that_is_longer_than_any_is_no_excuse),
+		cmocka_unit_test(a_turn_for_which_its_owner_was_blamed_is_no_excuse),
+		cmocka_unit_test(a_begin_that_is_to_come_is_not_what_it_was_blamed_for),
+		cmocka_unit_test(what_was_outlasted_before_the_blame_is_no_excuse),
 		cmocka_unit_test(a_sign_of_life_counts_for_a_second),
 	};
 

@@ -204,7 +204,7 @@ static void lose_belief(void)
 	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
 	atomic_store(&a.own->face.seen_ns, now + 900 * MS);
 	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 260 * MS);
-	turn_blame(&b, 0, TURN_LACKS_ANEW, now);
+	turn_blame(&b, TURN_LACKS_ANEW, now);
 	turn_release(&b, now);
 }
 
@@ -264,7 +264,7 @@ static void what_one_record_of_another_user_did_counts_for_all_of_his(void **sta
 	for (unsigned i = 0; i < 3; i++)
 		if (b.peer_records[i].name[0] == 'x')
 			turn_order_note_wait(&b.peers[i].doubt, MS);
-	turn_blame(&b, 0, TURN_LACKS_ANEW, now);
+	turn_blame(&b, TURN_LACKS_ANEW, now);
 	make_for_user(s, "z");
 	now += 61 * MS;
 	turn_count_peers(&b, now);
@@ -304,7 +304,7 @@ static void blame_x_as_nobody(struct scratch *s)
 	for (unsigned i = 0; i < b.peer_count; i++)
 		if (b.peer_records[i].name[0] == 'x')
 			turn_order_note_wait(&b.peers[i].doubt, MS);
-	turn_blame(&b, 0, TURN_LACKS_ANEW, now);
+	turn_blame(&b, TURN_LACKS_ANEW, now);
 	be_user(0);
 }
 

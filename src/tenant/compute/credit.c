@@ -35,6 +35,12 @@
 /* Streams that begin within a ms begin together. */
 #define TOGETHER_NS 1000000u
 
+/* Work beside a stream's that is paid for may end so much later: it is given later by what a timer is late. */
+#define BESIDE_NS 500000u
+
+/* All streams together may be so far ahead, with that: as much may turn out to come one after the other. */
+#define BESIDE_MOST_NS UINT64_C(128000000)
+
 /* What a slice cannot have while it waits for others is saved up beyond its burst. */
 static uint64_t most_ns(const struct meter *m)
 {
@@ -107,6 +113,7 @@ static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 		m->credit.ordered_ns = 0;
 	}
 	m->credit.balance_ns = 0;
+	m->credit.paid_until_ns = 0;
 	publish_advance(m);
 }
 
@@ -136,7 +143,7 @@ static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more
 }
 
 /* What the slice is to have of the device's time beside others: what changing over takes is everybody's loss. */
-static uint64_t due_permille(const struct meter *m)
+uint64_t credit_due_permille(const struct meter *m)
 {
 	uint64_t permille = m->limits.granted.cores_permille;
 
@@ -164,7 +171,7 @@ static void find_owed(struct meter *m)
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 	uint64_t paid_ns = (served_ns - m->credit.served_ns) *
-			   (SHARE_WHOLE_PERMILLE - due_permille(m)) / SHARE_WHOLE_PERMILLE;
+			   (SHARE_WHOLE_PERMILLE - credit_due_permille(m)) / SHARE_WHOLE_PERMILLE;
 
 	m->credit.served_ns = served_ns;
 	have_back(&m->credit, paid_ns);
@@ -179,7 +186,7 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	/* Who has had more than its cores waits until others have theirs. */
 	if (m->credit.is_borrowing)
 		return;
-	due_ns = waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
+	due_ns = waited_ns * credit_due_permille(m) / SHARE_WHOLE_PERMILLE;
 	owe(&m->credit, due_ns);
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
 }
@@ -234,6 +241,35 @@ static bool may_overdraw(const struct meter *m, const struct stream_state *s, ui
 	       m->credit.balance_ns > -OVERDRAFT_NS;
 }
 
+int64_t credit_reserve_of(const struct meter *m, uint64_t ns)
+{
+	return (int64_t)(ns * m->spans.overlap_permille / 1000 * m->limits.counted_permille / 1000);
+}
+
+/* A batch that begins with such a piece. */
+static uint64_t batch_with(uint64_t ns)
+{
+	return ns > METER_BATCH_NS ? ns : METER_BATCH_NS;
+}
+
+/* When the stream's work should end with it. */
+static uint64_t end_with(const struct stream_state *s, uint64_t ns, uint64_t now_ns)
+{
+	return (s->drained_ns > now_ns ? s->drained_ns : now_ns) + batch_with(ns);
+}
+
+/*
+ * While a stream works for which the credit has paid, others may work beside it, by overdraft: of what they take together
+ * only that is charged.
+ */
+static bool is_beside(const struct meter *m, const struct stream_state *s, uint64_t ns,
+	uint64_t others_ns, uint64_t now_ns)
+{
+	return others_ns && others_ns < BESIDE_MOST_NS &&
+	       end_with(s, ns, now_ns) <= m->credit.paid_until_ns + BESIDE_NS &&
+	       credit_reserve_of(m, batch_with(ns)) < m->credit.balance_ns + OVERDRAFT_NS;
+}
+
 /*
  * With turns a filling is what the slice may use of a round of all: in smaller ones each would end the slice's turn, and
  * who owes a little would change over more often from then on, and owe that, too.
@@ -274,6 +310,15 @@ static void order_anew(struct meter *m, const struct budget_rate *rate, uint64_t
 	publish_advance(m);
 }
 
+static void let_begin(struct credit *c, struct stream_state *s, uint64_t ns, uint64_t now_ns)
+{
+	uint64_t end_ns = end_with(s, ns, now_ns);
+
+	s->filling = c->filling;
+	if (c->balance_ns > 0 && end_ns > c->paid_until_ns)
+		c->paid_until_ns = end_ns;
+}
+
 static void fill(struct meter *m, uint64_t now_ns)
 {
 	m->credit.balance_ns += m->credit.ordered_ns;
@@ -300,7 +345,8 @@ static void drop_hoarded(struct meter *m, const struct budget_rate *rate, uint64
 	publish_advance(m);
 }
 
-uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_ns)
+uint64_t credit_ready_ns(
+	struct meter *m, struct stream_state *s, uint64_t ns, uint64_t others_ns, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
@@ -315,8 +361,9 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	}
 	drop_hoarded(m, &rate, now_ns);
 	order_anew(m, &rate, now_ns);
-	if (m->credit.balance_ns > 0 || may_overdraw(m, s, now_ns)) {
-		s->filling = m->credit.filling;
+	if (m->credit.balance_ns > 0 || may_overdraw(m, s, now_ns) ||
+		is_beside(m, s, ns, others_ns, now_ns)) {
+		let_begin(&m->credit, s, ns, now_ns);
 		return 0;
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->credit.ordered_ns + m->credit.running_ns);
@@ -333,7 +380,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	if (now_ns < m->credit.ready_ns)
 		return m->credit.ready_ns;
 	fill(m, now_ns);
-	s->filling = m->credit.filling;
+	let_begin(&m->credit, s, ns, now_ns);
 	return 0;
 }
 
@@ -452,7 +499,16 @@ void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t since_ns, 
 	m->credit.running_ns += took_ns;
 }
 
-void credit_end_running(struct meter *m, int64_t took_ns)
+void credit_end_running(struct meter *m, int64_t took_ns, uint64_t now_ns)
 {
+	struct budget_rate ceiling = ceiling_rate(m);
+	int64_t paid_ns = took_ns < m->credit.balance_ns ? took_ns : m->credit.balance_ns;
+
 	m->credit.running_ns -= took_ns;
+	if (!m->limits.is_limited || paid_ns <= 0)
+		return;
+	m->credit.balance_ns -= paid_ns;
+	/* First, so that where we die in between nothing comes back twice. */
+	publish_advance(m);
+	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, -paid_ns);
 }

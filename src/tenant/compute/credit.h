@@ -14,12 +14,13 @@ struct stream_state;
 
 /* Of a meter; written by credit.c alone. */
 struct credit {
-	int64_t balance_ns;  /* less than 0: overdrawn */
-	int64_t ordered_ns;  /* a filling that is not ready yet */
-	uint64_t ready_ns;   /* when it will be */
-	uint64_t overdrafts; /* of the slice, when what is left of the credit was ordered */
-	uint64_t filled_ns;  /* when it was last filled */
-	uint32_t filling;    /* how often */
+	int64_t balance_ns;	/* less than 0: overdrawn */
+	int64_t ordered_ns;	/* a filling that is not ready yet */
+	uint64_t ready_ns;	/* when it will be */
+	uint64_t overdrafts;	/* of the slice, when what is left of the credit was ordered */
+	uint64_t filled_ns;	/* when it was last filled */
+	uint32_t filling;	/* how often */
+	uint64_t paid_until_ns; /* it has paid for the work of a stream until then */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
 	/* of its cap, beyond the burst, as last asked: what it could not have before */
 	uint64_t kept_ns, asked_ns; /* and when that was */
@@ -35,18 +36,26 @@ struct credit {
 	bool is_left;	     /* nobody else wanted what was charged last */
 };
 
+/* What is reserved for work that should take so long: the part that was charged of such work as the streams did last. */
+int64_t credit_reserve_of(const struct meter *meter, uint64_t ns);
+
 /*
- * When credit lets the stream open a batch; 0: it does now. A filling is taken out of the slice's budget when
- * it is ordered, and may be spent when what was owed before is paid: so processes that wait for the same budget
- * are served in the order of their coming.
+ * When credit lets the stream open a batch, whose first piece should take ns; 0: it does now. others_ns: what its other
+ * streams have (streams_others_ahead_ns()). A filling is taken out of the slice's budget when it is ordered, and may be
+ * spent when what was owed before is paid: so processes that wait for the same budget are served in the order of their
+ * coming.
  */
-uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t now_ns);
+uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t ns,
+	uint64_t others_ns, uint64_t now_ns);
 
 /*
  * The slice has waited so long for the time slice. What it would have had meanwhile it may have afterwards, also beyond its
  * burst, so that others cost it no more than they give back.
  */
 void credit_wait(struct meter *meter, uint64_t waited_ns);
+
+/* What the slice is to have of the device beside others, in permille. */
+uint64_t credit_due_permille(const struct meter *meter);
 
 /* What the slice lacks is somebody's doing who will cause no more of it. */
 void credit_blamed(struct meter *meter);
@@ -87,4 +96,5 @@ void credit_hide(struct meter *meter);
  */
 void credit_charge_running(
 	struct meter *meter, int64_t took_ns, uint64_t since_ns, uint64_t now_ns);
-void credit_end_running(struct meter *meter, int64_t took_ns);
+/* It is over. What was taken in advance pays for it, before more is given. */
+void credit_end_running(struct meter *meter, int64_t took_ns, uint64_t now_ns);

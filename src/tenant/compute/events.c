@@ -2,6 +2,8 @@
 /* Questions to the driver about a stream and its events. */
 #include "tenant/compute/events.h"
 
+#include <stddef.h>
+
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
@@ -105,21 +107,21 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
 
 bool events_know_contexts(void)
 {
-	/* relaxed: see capture_is_on(). The driver breaks the captures of the context's streams. */
-	return cuda.cuCtxRecordEvent &&
-	       !atomic_load_explicit(&capture_was_begun, memory_order_relaxed);
+	return cuda.cuCtxRecordEvent != NULL;
 }
 
 bool events_record_in_context(CUcontext context, CUevent *event)
 {
 	bool is_entered, is_recorded;
 
-	if (!context || !events_know_contexts())
+	/* The driver breaks the captures of the context's streams. */
+	if (!context || !events_know_contexts() || !capture_hold_off_begins())
 		return false;
 	is_entered = current_enter(context);
 	is_recorded = (*event || own_events_create(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
 		      cuda.cuCtxRecordEvent(context, *event) == CUDA_SUCCESS;
 	current_leave(is_entered);
+	capture_let_begins();
 	return is_recorded;
 }
 

@@ -28,11 +28,13 @@ enum events_answer {
 /* Records an event in the stream, made where it is NULL. */
 enum events_answer events_record(CUcontext context, CUstream stream, CUevent *event);
 
+/* Whether the driver has events of a whole context (CUDA 12.5). */
+bool events_know_contexts(void);
+
 /*
  * Records an event behind all that the context was given, by streams of which nothing is known any more as well. False where the driver
- * cannot (before CUDA 12.5), or a capture might fail by it.
+ * cannot, or for now, as a capture that is under way might fail by it.
  */
-bool events_know_contexts(void);
 bool events_record_in_context(CUcontext context, CUevent *event);
 
 /* Whether the context is broken or gone, so that nothing runs in it. */

@@ -9,6 +9,7 @@
 
 #include "base/cancel.h"
 #include "tenant/compute/backlog.h"
+#include "tenant/compute/collector.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meter.h"
@@ -17,6 +18,8 @@
 #include "tenant/compute/wait.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
+#include "tenant/driver/current.h"
+#include "tenant/driver/own_thread.h"
 
 /*
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
@@ -40,25 +43,15 @@ bool gate_has_rest(void)
 }
 
 /*
- * Whether there is a region to meter by. A child of fork() has nothing yet to look at. Where our own machinery has
- * failed, memory is refused, and time goes on to be metered.
- */
-static bool can_meter(void)
-{
-	enum state_mode mode = state_enter();
-
-	return LIKELY(mode == STATE_OPEN) || (mode == STATE_CLOSED && state.region.file);
-}
-
-/*
  * Who ends without having waited for his work is not charged for the time in which he gave no more. The driver still
  * answers then: what it does at the end it was asked for before this was.
  */
 static void settle_at_exit(void)
 {
 	CANCEL_PUT_OFF;
-	if (!state_has_begun() || !can_meter())
+	if (!state_has_begun() || !meters_have_region())
 		return;
+	own_thread_end();
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 		uint64_t now_ns;
@@ -67,8 +60,7 @@ static void settle_at_exit(void)
 			continue;
 		now_ns = clock_now_ns();
 		streams_collect(m, now_ns);
-		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
-		turns_idle(m, now_ns);
+		turns_note_done(m, now_ns);
 		lock_leave(&m->lock);
 	}
 }
@@ -84,9 +76,10 @@ void gate_context_made(CUcontext context)
 		signals_take();
 	/* The first poll is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL)) {
+		own_thread_set(collector_look);
 		atomic_store(&gate_next_poll, 0);
 		/* From here on the driver's threads keep the process in its time namespace. */
-		if (can_meter())
+		if (meters_have_region())
 			region_follow_clock(&state.region);
 		if (!is_heard)
 			is_heard = atexit(settle_at_exit) == 0;
@@ -96,7 +89,7 @@ void gate_context_made(CUcontext context)
 
 static bool is_on(uint64_t ticks)
 {
-	if (UNLIKELY(!can_meter()))
+	if (UNLIKELY(!meters_have_region()))
 		return false;
 	/* relaxed: see gate_is_open() */
 	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
@@ -109,12 +102,12 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	int saved_errno = errno;
 	uint64_t ticks = clock_ticks();
 
-	ret_pass->state = NULL;
-	ret_pass->capture = 0;
-	if (is_on(ticks)) {
+	*ret_pass = (struct gate_pass){.is_metered = is_on(ticks)};
+	if (ret_pass->is_metered) {
 		struct stream_state *s;
 		enum meter_admitted admitted = METER_WITHOUT;
 
+		current_stays_begin();
 		ret_pass->capture = capture_find(stream);
 		ret_pass->stream = stream;
 		ret_pass->estimate = estimate_find(key);
@@ -124,13 +117,17 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			if (!ret_pass->capture)
 				admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
 			ret_pass->is_full = admitted == METER_ENDS_BATCH;
-			/* Of none, or of a stream that ended while this waited: it is late for whichever there is then. */
+			/*
+			 * Of none, or of a stream that ended while this waited: it is late for
+			 * whichever there is then.
+			 */
 			ret_pass->batch = stream_state_batch(s) -
 					  (admitted == METER_WITHOUT || !s->has_stream);
 			s->users += ret_pass->is_full;
-			stream_state_let_in(s);
+			stream_state_let_in(s, poll_now_ns(ticks));
 			streams_leave(s);
 		}
+		own_thread_begin();
 	}
 	errno = saved_errno;
 }
@@ -144,6 +141,15 @@ static bool has_run(const struct gate_pass *pass, CUresult result)
 		return false;
 	capture = capture_find(pass->stream);
 	return capture != pass->capture || capture == CAPTURE_UNKNOWN;
+}
+
+/*
+ * Whether the end of the work can be told by this thread alone, and now: no other one can give its
+ * stream an event, and nobody the context, while captures are on.
+ */
+static bool is_last_chance(const struct stream_state *s)
+{
+	return capture_may_be_on() && !streams_is_reachable(s);
 }
 
 /* With the lock of the state's meter, which it leaves where work has not waited before. */
@@ -168,7 +174,7 @@ static void give_late_again(const struct gate_pass *pass)
 /* The state's stream may be gone, and another one have its handle: the work is in one of them. */
 static void leave_state(struct stream_state *s, const struct gate_pass *pass, bool is_late)
 {
-	bool is_again;
+	bool is_given = is_late, is_again;
 
 	lock_enter(&s->meter->lock);
 	if (!pass->capture)
@@ -178,8 +184,11 @@ static void leave_state(struct stream_state *s, const struct gate_pass *pass, bo
 	stream_state_came_back(s);
 	if (is_late)
 		give_late(s, pass);
-	else if (pass->is_full && stream_state_batch(s) == pass->batch)
+	else if ((pass->is_full || (is_given && is_last_chance(s))) &&
+		 stream_state_batch(s) == pass->batch)
 		meter_given(s);
+	else if (!pass->capture)
+		meter_say_busy_since(s->meter, streams_begin_ns(s->meter, clock_now_ns()));
 	s->users -= 1 + pass->is_full;
 	streams_leave(s);
 	if (is_again)
@@ -192,16 +201,23 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 	struct stream_state *s = pass->state;
 
 	/* Read before it has come back: who closes the batch until then knows that it may hold none of this work. */
-	if (LIKELY(s && !pass->capture && !pass->is_full && stream_state_batch(s) == pass->batch)) {
+	if (LIKELY(s && !pass->capture && !pass->is_full && stream_state_batch(s) == pass->batch &&
+		    !(result == CUDA_SUCCESS && is_last_chance(s)))) {
 		stream_state_came_back(s);
+		current_stays_end();
 		return;
 	}
-	/* A child of fork() forgets its parent's streams. What was not launched takes no time, and that is what is charged. */
+	/*
+	 * A child of fork() forgets its parent's streams. What was not launched takes no time, and
+	 * that is what is charged.
+	 */
 	if (s && s->meter)
 		leave_state(
 			s, pass, pass->capture ? has_run(pass, result) : result == CUDA_SUCCESS);
-	else if (!s && has_run(pass, result))
+	else if (!s && pass->capture && has_run(pass, result))
 		give_late_again(pass);
+	current_stays_end();
+	own_thread_begin();
 	errno = saved_errno;
 }
 
@@ -230,15 +246,19 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	struct stream_state *s = NULL;
 	struct device *device;
 
-	*ret_wait = (struct gate_wait){
-		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
+	*ret_wait = (struct gate_wait){.since_ns = clock_now_ns(),
+		.current = current_since(),
+		.is_watched = true,
+		.is_all = is_all};
 	/* A child of fork() forgets its parent's streams, whose locks may be held for ever. */
-	if (!can_meter()) {
+	if (!meters_have_region()) {
 		ret_wait->is_watched = false;
 		errno = saved_errno;
 		return;
 	}
-	if (!is_all && stream != GATE_ANY_STREAM)
+	if (is_all)
+		ret_wait->context = current_context();
+	else if (stream != GATE_ANY_STREAM)
 		s = streams_enter_if_known(stream);
 	if (s) {
 		if (!capture_is_on(stream))
@@ -252,12 +272,19 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		ret_wait->meter = meter_of(device);
 		LOCK_SCOPE(&ret_wait->meter->lock);
 		meter_count_wait(ret_wait->meter, true);
-		streams_wait_begins(ret_wait->meter, is_all, ret_wait->since_ns);
+		streams_wait_begins(ret_wait->meter, ret_wait->context, ret_wait->since_ns);
 		turns_wait_for_work(ret_wait->meter, ret_wait->since_ns);
 	}
 	ret_wait->state = s;
 	untracked_poll_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
+}
+
+/* The context that the driver waited for; NULL: it is not known, as another one was made current meanwhile. */
+static CUcontext waited_for(const struct gate_wait *wait)
+{
+	return current_context() == wait->context && current_is_same(wait->current) ? wait->context
+										    : NULL;
 }
 
 static void finish_wait(
@@ -270,10 +297,9 @@ static void finish_wait(
 		s = streams_recent_if_done(m);
 	if (s)
 		stream_state_note_waited(s, true, wait->since_ns, now_ns);
-	if (wait->is_all)
+	if (context)
 		streams_waited(m, context, wait->since_ns, now_ns);
-	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
-	turns_idle(m, now_ns);
+	turns_note_done(m, now_ns);
 }
 
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
@@ -282,10 +308,8 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 	uint64_t now_ns = clock_now_ns();
 	struct stream_state *s = wait->state;
 	struct meter *m = wait->meter;
-	CUcontext context = NULL;
+	CUcontext context = waited_for(wait);
 
-	if (!s && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
-		context = NULL;
 	if (m) {
 		LOCK_SCOPE(&m->lock);
 		meter_count_wait(m, false);
@@ -303,7 +327,8 @@ void gate_stream_ends(CUstream stream, struct stream_end *ret_end)
 
 	*ret_end = (struct stream_end){.ticket = 0};
 	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
-	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
+		!meters_have_region())
 		return;
 	backlog_stream_ends(stream);
 	streams_end_begins(stream, ret_end);
@@ -323,7 +348,8 @@ void gate_stream_made(CUstream stream)
 	int saved_errno = errno;
 
 	/* relaxed: as in gate_stream_ends() */
-	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF && can_meter()) {
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF &&
+		meters_have_region()) {
 		backlog_stream_made(stream);
 		streams_made(stream);
 	}
@@ -336,9 +362,15 @@ void gate_capture_begins(CUstream stream)
 	struct stream_state *s = is_on(clock_ticks()) ? streams_enter_if_known(stream) : NULL;
 
 	if (s) {
-		stream_state_close(s);
+		stream_state_end_open(s, clock_now_ns());
 		streams_leave(s);
 	}
+	if (meters_have_region() && !capture_may_be_on())
+		EACH_METER(m)
+		{
+			LOCK_SCOPE(&m->lock);
+			streams_capture_begins(m, clock_now_ns());
+		}
 	errno = saved_errno;
 }
 
@@ -362,8 +394,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 	{
 		LOCK_SCOPE(&m->lock);
 		streams_context_ended(m, context, now_ns);
-		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
-		turns_idle(m, now_ns);
+		turns_note_done(m, now_ns);
 	}
 }
 
@@ -384,6 +415,7 @@ void gate_reset_after_fork(void)
 {
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
+	own_thread_reset_after_fork();
 	stream_ends_reset_after_fork();
 	backlog_reset_after_fork();
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {

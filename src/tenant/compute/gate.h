@@ -25,11 +25,14 @@
 struct meter;
 
 /*
- * Work on its way to the driver. Each pass and each wait that has a stream state is brought to its end, or that is
- * never free for another stream. By the state work is found again that came late: by its stream's handle, or the context
- * that is current, it might be another one's by then.
+ * Work on its way to the driver. Each pass and each wait that has a stream state is brought to its
+ * end, or that is never free for another stream. By the state work is found again that came late:
+ * by its stream's handle, or the context that is current, it might be another one's by then. From
+ * one to the other the thread makes no other context current (driver/current.h): the work would be
+ * that one's.
  */
 struct gate_pass {
+	bool is_metered;	    /* else nothing else of it is set */
 	struct stream_state *state; /* NULL: none is known, and it is in no batch */
 	uint64_t capture;	    /* which is to take it, so that it is in no batch; 0: none */
 	CUstream stream;
@@ -88,18 +91,16 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result);
  */
 static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
-	if (LIKELY(gate_is_open())) {
-		ret_pass->state = NULL;
-		ret_pass->capture = 0;
-	} else {
+	if (LIKELY(gate_is_open()))
+		ret_pass->is_metered = false;
+	else
 		gate_enter_slowly(stream, key, ret_pass);
-	}
 }
 
 /* After the driver has answered. */
 static inline void gate_leave(struct gate_pass *pass, CUresult result)
 {
-	if (UNLIKELY(pass->state || pass->capture))
+	if (UNLIKELY(pass->is_metered))
 		gate_leave_slowly(pass, result);
 }
 
@@ -117,6 +118,8 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes);
 struct gate_wait {
 	struct stream_state *state; /* NULL: of the context, or unknown */
 	struct meter *meter;	    /* of the device that is waited for; NULL: unknown */
+	CUcontext context;	    /* is_all: which was current; NULL: it is not known */
+	uint64_t current;	    /* current_since(), before that */
 	uint64_t since_ns;
 	bool is_watched, is_all;
 };

@@ -220,6 +220,15 @@ static bool has_backlog(void)
 	return false;
 }
 
+/* Its work is not for others to charge (slot.h). */
+static void say_looked(uint64_t now_ns)
+{
+	/* relaxed: pairs with the load in slot.c, which is late by seconds */
+	if (state.region.file)
+		atomic_store_explicit(&state.region.file->own.looked_ns[state.slot], now_ns,
+			memory_order_relaxed);
+}
+
 static void look_for_dead(void)
 {
 	static _Atomic uint64_t next_ns;
@@ -240,6 +249,7 @@ void limits_poll(void)
 	if (!poll_is_due(now_ns))
 		return;
 	state_refresh_limits(false);
+	say_looked(now_ns);
 	look_for_dead();
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct device *device = state_known_device(i);

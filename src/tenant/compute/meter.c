@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "tenant/compute/doubts.h"
 #include "tenant/compute/overruns.h"
 #include "tenant/compute/queue.h"
 #include "tenant/compute/unknowns.h"
@@ -40,8 +41,6 @@ static bool has_room(struct stream_state *s, uint64_t estimate_ns, uint64_t now_
 static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	stream_state_open(s, streams_are_others_idle(s, now_ns), now_ns);
-	if (!m->since_ns)
-		meter_say_busy_since(m, now_ns);
 	if (!s->is_chained) {
 		turns_note_burst(m, now_ns);
 		if (!s->single_count)
@@ -61,12 +60,6 @@ static uint64_t longer_ns(
 	return end_ns > busy_until_ns ? end_ns - busy_until_ns : 0;
 }
 
-/* What is taken of the credit for work that should take so long. */
-static int64_t reserve_of(const struct meter *m, uint64_t ns)
-{
-	return (int64_t)(ns * m->spans.overlap_permille / 1000 * m->limits.counted_permille / 1000);
-}
-
 /* The last step: takes what the piece needs of what is the slice's, unless another process was faster. */
 static enum throttle take(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	const struct throttle_work *work, const struct queue *queue)
@@ -83,8 +76,8 @@ static enum throttle take(struct meter *m, struct stream_state *s, uint64_t esti
 		if (!queue_enter(m, queue, ns))
 			return THROTTLE_QUEUED;
 	}
-	if (!credit_overdraw(
-		    m, estimate_ns, reserve_of(m, estimate_ns), work->is_unknown, work->now_ns)) {
+	if (!credit_overdraw(m, estimate_ns, credit_reserve_of(m, estimate_ns), work->is_unknown,
+		    work->now_ns)) {
 		queue_correct(m, -(int64_t)ns, work->now_ns);
 		return THROTTLE_NO_BUDGET;
 	}
@@ -123,7 +116,8 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	if (is_behind)
 		work.credit_ready_ns = 0;
 	if (!work.is_suspended && !work.credit_ready_ns)
-		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
+		work.credit_ready_ns = credit_ready_ns(
+			m, s, estimate_ns, streams_others_ahead_ns(s, now_ns), now_ns);
 	if (!work.is_suspended && !work.credit_ready_ns)
 		work.credit_ready_ns = streams_backlog_until_ns(m, now_ns);
 	work.is_careful = m->turns.careful_ns && !work.is_unknown;
@@ -177,8 +171,9 @@ static bool wait_for_room(
 	return true;
 }
 
-/* With the lock. False where work goes without a batch. */
-static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
+/* With the lock. is_drawn: nothing else is to be in the batch. False where work goes without one. */
+static bool open_batch(
+	struct meter *m, struct stream_state *s, uint32_t estimate, bool is_drawn, uint64_t now_ns)
 {
 	uint64_t unmetered_ns = m->limits.unmetered_until_ns;
 
@@ -186,6 +181,8 @@ static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimat
 		stream_state_note_backlog(
 			s, unmetered_ns, unmetered_ns + STREAMS_BACKLOG_NS, now_ns);
 	stream_state_note_pause(s, now_ns);
+	if (is_drawn)
+		stream_state_close(s);
 	streams_note_others(s, now_ns);
 	if (!wait_for_room(m, s, estimate, now_ns))
 		return false;
@@ -200,8 +197,11 @@ static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, u
 {
 	struct batch *b = s->batch;
 	uint64_t ns = estimate_ns(estimate);
-	int64_t reserve = reserve_of(m, ns);
+	int64_t reserve = credit_reserve_of(m, ns);
 
+	/* Also in a batch of which all was waited for. */
+	if (!m->since_ns)
+		meter_say_busy_since(m, now_ns);
 	if (!b->launches)
 		b->called_ns = now_ns;
 	b->expected_ns += turns_piece_ns(m, ns);
@@ -220,11 +220,13 @@ static void expect(struct meter *m, struct stream_state *s, uint32_t estimate, u
 enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
+	bool is_drawn = UNLIKELY(now_ns < s->doubted_until_ns) && !s->single_count &&
+			doubts_draw(&m->random);
 	bool is_full, has_batch = true;
 
-	if (UNLIKELY(!has_room(s, estimate_ns(estimate), now_ns) ||
+	if (UNLIKELY(!has_room(s, estimate_ns(estimate), now_ns) || is_drawn ||
 		     now_ns > s->last_ns + STREAM_PAUSE_NS)) {
-		has_batch = open_batch(m, s, estimate, clock_now_ns());
+		has_batch = open_batch(m, s, estimate, is_drawn, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->counts.batches++;
 		/* relaxed: for people to read */
@@ -235,7 +237,9 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 	if (!has_batch)
 		return METER_WITHOUT;
 	expect(m, s, estimate, now_ns);
-	is_full = s->single_count || s->batch->expected_ns >= batch_ns(m);
+	/* Where a pause has ended the first piece is one by itself in any case. */
+	s->batch->is_drawn = is_drawn && s->batch->launches == 1 && !s->single_count;
+	is_full = s->single_count || is_drawn || s->batch->expected_ns >= batch_ns(m);
 	s->single_count -= s->single_count != 0;
 	return is_full ? METER_ENDS_BATCH : METER_IN_BATCH;
 }

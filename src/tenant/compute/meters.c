@@ -3,6 +3,7 @@
 #include "tenant/compute/meters.h"
 
 #include "base/fault.h"
+#include "tenant/driver/own_thread.h"
 
 struct meter meters[REGION_DEVICES];
 
@@ -26,6 +27,13 @@ struct meter *meter_of(struct device *device)
 	return m;
 }
 
+bool meters_have_region(void)
+{
+	enum state_mode mode = state_enter();
+
+	return LIKELY(mode == STATE_OPEN) || (mode == STATE_CLOSED && state.region.file);
+}
+
 static void publish_since(const struct meter *m)
 {
 	uint64_t bit = m->waits ? REGION_BUSY_AWAITED : 0;
@@ -42,6 +50,8 @@ void meter_say_busy_since(struct meter *m, uint64_t since_ns)
 		return;
 	m->since_ns = since_ns;
 	publish_since(m);
+	if (since_ns)
+		own_thread_note_work();
 }
 
 void meter_count_wait(struct meter *m, bool is_begin)

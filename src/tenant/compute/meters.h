@@ -35,6 +35,7 @@ struct meter {
 	struct meter_counts counts;
 	struct credit credit;
 	struct spans spans;
+	uint64_t random;   /* of doubts.c */
 	uint64_t since_ns; /* as said in the region */
 	uint32_t waits;	   /* of threads for the device, under way */
 	uint64_t
@@ -48,6 +49,12 @@ struct meter {
 
 /* The device's meter, made ready on first use. */
 struct meter *meter_of(struct device *device);
+
+/*
+ * Whether there is a region to meter by. A child of fork() has nothing yet to look at. Where our own machinery has
+ * failed, memory is refused, and time goes on to be metered.
+ */
+bool meters_have_region(void);
 
 /*
  * Says in the region since when work of this process is under way that is not charged yet, and until when it should

@@ -20,25 +20,42 @@ static uint64_t piece_ns(const struct span *span)
 	return (span->end_ns - span->start_ns) / (count ? count : 1);
 }
 
+/* How long work ran on that was or is under way then. */
+static uint64_t ran_on_ns(
+	struct meter *m, uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns, uint64_t now_ns)
+{
+	if (!m->turns.is_open || !m->turns.peer_count)
+		return 0;
+	/* Nobody waits for a turn of which the record says nothing. */
+	if (turn_is_hidden(&m->turns.turn, now_ns))
+		return overrun_ns(start_ns, end_ns, 0, 0);
+	return overrun_ns(start_ns, end_ns, expected_ns, m->turns.turn.held_until_ns);
+}
+
 void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns, unsigned times,
 	uint64_t now_ns)
 {
-	uint64_t ns;
+	uint64_t ns = ran_on_ns(m, span->start_ns, span->end_ns, span->expected_ns, now_ns);
 
-	if (!m->turns.is_open || !m->turns.peer_count)
-		return;
-	/* Nobody waits for a turn of which the record says nothing. */
-	if (turn_is_hidden(&m->turns.turn, now_ns))
-		ns = overrun_ns(span->start_ns, span->end_ns, 0, 0);
-	else
-		ns = overrun_ns(span->start_ns, span->end_ns, span->expected_ns,
-			m->turns.turn.held_until_ns);
 	if (ns > charged_ns)
 		ns = charged_ns;
-	if (!ns)
+	ns *= times;
+	if (ns <= span->ran_on_ns)
 		return;
 	log_debug("work ran on when its time slice was over", U64("overrun_ns", ns));
-	busy_note_overrun(m->books, ns * times, piece_ns(span), now_ns, now_ns);
+	busy_note_overrun(m->books, ns - span->ran_on_ns, piece_ns(span), now_ns, now_ns);
+}
+
+uint64_t overruns_note_while(struct meter *m, uint64_t start_ns, uint64_t expected_ns,
+	unsigned pieces, uint64_t noted_ns, uint64_t now_ns)
+{
+	uint64_t ns = ran_on_ns(m, start_ns, now_ns, expected_ns, now_ns);
+
+	if (ns <= noted_ns)
+		return noted_ns;
+	busy_note_overrun(m->books, ns - noted_ns, (now_ns - start_ns) / (pieces ? pieces : 1),
+		now_ns, now_ns);
+	return ns;
 }
 
 void overruns_note_running(struct meter *m, uint64_t ns, uint64_t now_ns)

@@ -12,6 +12,13 @@ struct span;
 void overruns_note(struct meter *meter, const struct span *span, uint64_t charged_ns,
 	unsigned times, uint64_t now_ns);
 
+/*
+ * The same of work that is under way, of so many pieces, which began then and was expected to take so long. noted_ns: so much of it was noted before. Returns
+ * how much is now.
+ */
+uint64_t overruns_note_while(struct meter *meter, uint64_t start_ns, uint64_t expected_ns,
+	unsigned pieces, uint64_t noted_ns, uint64_t now_ns);
+
 /* Work of the slice runs on, and nobody knows when it ends. */
 void overruns_note_running(struct meter *meter, uint64_t ns, uint64_t now_ns);
 

@@ -11,7 +11,8 @@
 #include "tenant/compute/overruns.h"
 #include "tenant/compute/queue.h"
 
-#define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
+/* The overlap is that of so much work of all streams; that of less depends on which of them was charged first. */
+#define OVERLAP_NS UINT64_C(64000000)
 
 /* A piece may take so much longer than known by chance, and so much of more is likely to be hidden: not one that the host's pauses made longer. */
 #define LONGER_PART 10
@@ -103,7 +104,7 @@ int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, 
 }
 
 /*
- * Of a piece after a pause that was drawn, and none of those before were suspected: how much is likely to be hidden, 0: nothing. All of
+ * Of a piece that was drawn: how much is likely to be hidden, 0: nothing. All of
  * them are held against what was known before, so nothing is learned of them.
  */
 static uint64_t sample(struct meter *m, uint64_t known_ns, uint64_t took_ns)
@@ -117,8 +118,7 @@ static uint64_t sample(struct meter *m, uint64_t known_ns, uint64_t took_ns)
 }
 
 /* By how much the work took longer than it was known to, where that is likely to be hidden otherwise. */
-static uint64_t find_hidden(
-	struct meter *m, const struct span *span, uint64_t took_ns, uint64_t now_ns)
+static uint64_t find_hidden(struct meter *m, const struct span *span, uint64_t took_ns)
 {
 	bool is_rough = span->is_first && m->turns.peer_count;
 	uint64_t known_ns = estimate_mix_ns(&span->mix);
@@ -126,10 +126,9 @@ static uint64_t find_hidden(
 	if (!span->is_measured || m->spans.interrupted)
 		return 0;
 	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
-	if (!m->turns.peer_count && span->expected_ns < METER_BATCH_NS && known_ns &&
-		doubts_are_drawn(m->books, now_ns))
+	if (!m->turns.peer_count && span->is_drawn && span->expected_ns < METER_BATCH_NS &&
+		known_ns)
 		return sample(m, known_ns, took_ns);
-	m->spans.longer_ns = 0;
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
 	return estimate_learn(&span->mix, took_ns, is_rough) &&
 			       span->expected_ns < METER_BATCH_NS && took_ns > span->expected_ns
@@ -146,6 +145,18 @@ static unsigned times_of(const struct meter *m, const struct span *span, uint64_
 		       : 1;
 }
 
+static void note_overlap(struct spans *s, uint64_t took_ns, uint64_t fresh_ns)
+{
+	s->took_ns += took_ns;
+	s->fresh_ns += fresh_ns;
+	while (s->took_ns > OVERLAP_NS) {
+		s->took_ns /= 2;
+		s->fresh_ns /= 2;
+	}
+	if (s->took_ns)
+		s->overlap_permille = (uint32_t)(s->fresh_ns * 1000 / s->took_ns);
+}
+
 uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
@@ -156,20 +167,16 @@ uint64_t span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	credit_hide(m);
 	fresh = book(m, from, span->end_ns, span->is_placed ? span->unsure_ns : UINT64_MAX, own,
 		&elapsed);
-	if (took && !span->paid_ns) {
-		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
-
-		m->spans.overlap_permille =
-			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
-	}
+	if (!span->paid_ns)
+		note_overlap(&m->spans, took, elapsed);
 	if (span->queued_ns)
 		queue_correct(m, (int64_t)(elapsed - span->queued_ns), now_ns);
-	hidden_ns = find_hidden(m, span, took, now_ns);
+	hidden_ns = find_hidden(m, span, took);
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
-	credit_end_running(m, span->running_ns);
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
+	credit_end_running(m, span->running_ns, now_ns);
 	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
 		times_of(m, span, hidden_ns, took, now_ns), now_ns);
 	/* relaxed: for people to read */

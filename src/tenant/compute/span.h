@@ -13,7 +13,9 @@ struct span {
 	uint64_t queued_ns;		 /* in the slice's queue */
 	uint64_t paid_ns;		 /* until then; 0: nothing was */
 	uint64_t expected_ns;		 /* as it was given */
+	uint64_t ran_on_ns;		 /* when its turn was over, as noted while it ran */
 	bool is_measured;
+	bool is_drawn;	    /* one piece, by chance (doubts.h) */
 	bool is_waited_for; /* its end was seen by a wait */
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
 	uint64_t
@@ -26,10 +28,11 @@ struct span {
 struct spans {
 	uint32_t
 		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
+	uint64_t took_ns, fresh_ns; /* both, of the last work that they did */
 	uint32_t
 		interrupted; /* batches in a row that an untracked process's work is taken to have interrupted */
 	uint64_t busy_ns; /* the device worked for this process so long, since it began */
-	/* By how much pieces of work after pauses that were drawn took longer than estimated, one after the other. */
+	/* By how much pieces of work that were drawn took longer than estimated, one after the other. */
 	uint64_t longer_ns;
 };
 

@@ -24,26 +24,31 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 	s->is_chained = false;
 }
 
-/* Whether its last work is charged as estimated, if it is not seen to end. */
-static bool is_estimated(const struct stream_state *s)
-{
-	return s->is_open && s->batch->launches && !s->is_waited_for;
-}
-
-/* The program's work comes after a pause: the first piece is measured by itself, and after some pauses each is. */
+/*
+ * The program's work comes after a pause: the first piece is measured by itself, and where all are
+ * suspected each is.
+ */
 static void doubt(struct stream_state *s, uint64_t now_ns)
 {
-	bool is_doubted = doubts_end_pause(
-		s->meter->books, is_estimated(s), s->last_ns, now_ns, &s->doubted_until_ns);
+	bool are_all = doubts_end_pause(s->meter->books, stream_state_is_untold(s), s->last_ns,
+		now_ns, &s->doubted_until_ns);
 
-	s->single_count = is_doubted ? UINT32_MAX : 1;
+	s->single_count = are_all ? UINT32_MAX : 1;
 }
 
 void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
 {
-	if (is_estimated(s))
-		(void)doubts_draw(s->meter->books, s->last_ns, now_ns);
+	if (stream_state_is_untold(s))
+		doubts_note_pause(s->meter->books, s->last_ns, now_ns);
 	stream_state_break(s, now_ns);
+}
+
+void stream_state_end_open(struct stream_state *s, uint64_t now_ns)
+{
+	if (s->is_open && s->is_waited_for && !s->pending)
+		stream_state_break(s, now_ns);
+	else
+		stream_state_close(s);
 }
 
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
@@ -69,6 +74,11 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
 		stream_state_close(s);
 		return;
 	}
+	/* That wait told when its work ended, and nothing came since: of this one it would take the end for its own. */
+	if (s->is_waited_for) {
+		s->is_awaited = false;
+		return;
+	}
 	s->is_awaited = now_ns <= s->last_ns + BLOCKED_NS || !stream_state_is_done(s);
 	if (s->is_awaited && (must_measure || s->batch->expected_ns >= WORTH_AN_EVENT_NS))
 		stream_state_close(s);
@@ -77,7 +87,7 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
 /* What of the open batch is not charged begins then. */
 static uint64_t begin_ns_of_open(const struct stream_state *s)
 {
-	return s->batch->paid_ns > s->begun_ns ? s->batch->paid_ns : s->begun_ns;
+	return max_u64(s->batch->paid_ns, s->begun_ns);
 }
 
 /* A call may return at once, as one that copies nothing does: that it returned says nothing of the stream. */
@@ -155,12 +165,21 @@ void stream_state_lose_stream(struct stream_state *s, bool is_known, uint64_t no
 	}
 }
 
+/*
+ * No pause of the next thread's stream tells for how long the work of this one may have gone on: as
+ * if it were so long.
+ */
+#define LOST_NS UINT64_C(62500000)
+
 void stream_state_lose_thread(struct stream_state *s, uint64_t now_ns)
 {
 	s->is_left = false;
 	stream_state_collect(s, now_ns);
-	if (s->is_open && (s->is_waited_for || !events_know_contexts()))
+	if (s->is_open && (s->is_waited_for || !events_know_contexts())) {
+		if (stream_state_is_untold(s))
+			doubts_note_pause(s->meter->books, now_ns - LOST_NS, now_ns);
 		stream_state_give_up(s, now_ns);
+	}
 	stream_state_lose_stream(s, false, now_ns);
 }
 
@@ -175,11 +194,16 @@ void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
 		span.paid_ns = s->batches[s->first].paid_ns;
 		span.running_ns = s->batches[s->first].running_ns;
 	}
+	span.running_ns += s->kept_running_ns;
+	s->kept_running_ns = 0;
+	span.paid_ns = max_u64(span.paid_ns, s->kept_ns);
 	for (unsigned i = 0; i < count; i++)
 		span.reserved_ns += s->batches[(s->first + i) % STREAM_BATCHES].reserved_ns;
 	/* It was not seen to end before the context did. */
 	if (count && span.start_ns < now_ns)
 		stream_charge_span(s, &span, now_ns);
+	else
+		credit_end_running(s->meter, span.running_ns, now_ns);
 	for (unsigned i = 0; i < STREAM_BATCHES; i++)
 		s->batches[i].start = s->batches[i].end = NULL;
 	stream_state_end_batch(s);

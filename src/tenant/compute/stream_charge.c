@@ -23,6 +23,9 @@
 #define RUNNING_NS UINT64_C(100000000)
 #define SHARED_NS  UINT64_C(10000000)
 
+/* So many streams in which calls do not come back do not hold their process back. */
+#define KEPT_MOST 8
+
 void stream_charge_span(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
 	uint64_t hidden_ns = span_charge(s->meter, span, now_ns);
@@ -58,7 +61,7 @@ static uint64_t soonest_ns(const struct batch *b)
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
 static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
 {
-	uint64_t start_ns;
+	uint64_t start_ns, twice_ns = 0, placed_ns;
 	int64_t took_ns;
 
 	if (!events_distance(
@@ -71,15 +74,20 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 	place_start(s, b, &start_ns);
 	b->end_ns = start_ns + (uint64_t)took_ns;
 	if (b->end_ns > now_ns) {
+		/* The base is too late. */
+		(void)timebase_place(s->timebase, b->end, b->start_ns, &placed_ns);
 		start_ns -= b->end_ns - now_ns;
 		b->end_ns = now_ns;
+		/* So was the batch before it: of what they would cover twice each is charged. */
+		if (!b->has_start && stream_state_before(s, b)->end_ns > start_ns)
+			twice_ns = stream_state_before(s, b)->end_ns - start_ns;
 	}
 	if (b->has_start && soonest_ns(b) + WORK_LATENCY_NS > start_ns)
 		start_ns = soonest_ns(b) + WORK_LATENCY_NS;
 	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_placed = b->is_placed;
-	ret_span->unsure_ns = timebase_unsure_ns(s->timebase);
+	ret_span->unsure_ns = max_u64(timebase_unsure_ns(s->timebase), twice_ns);
 	ret_span->is_measured = true;
 	return true;
 }
@@ -112,8 +120,9 @@ static void charge_running(struct stream_state *s, struct batch *b, uint64_t now
 	if (now_ns < b->start_ns + RUNNING_NS || now_ns < b->paid_ns + RUNNING_NS ||
 		!has_begun(s, b, &from_ns))
 		return;
-	if (from_ns < b->paid_ns)
-		from_ns = b->paid_ns;
+	b->ran_on_ns = overruns_note_while(
+		s->meter, from_ns, b->expected_ns, b->launches, b->ran_on_ns, now_ns);
+	from_ns = max_u64(from_ns, b->paid_ns);
 	if (now_ns < from_ns + RUNNING_NS)
 		return;
 	b->running_ns += span_charge_running(s->meter, from_ns, now_ns,
@@ -143,7 +152,7 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
  */
 static void charge_unseen(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
-	uint64_t from_ns = b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
+	uint64_t from_ns = max_u64(b->paid_ns, b->start_ns);
 
 	if (now_ns < from_ns + SHARED_NS)
 		return;
@@ -173,6 +182,8 @@ static struct span span_of(const struct batch *b, uint64_t start_ns, uint64_t en
 		.running_ns = b->running_ns,
 		.paid_ns = b->paid_ns,
 		.expected_ns = b->expected_ns,
+		.ran_on_ns = b->ran_on_ns,
+		.is_drawn = b->is_drawn,
 		.mix = b->mix};
 }
 
@@ -190,6 +201,9 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		charge_unseen(s, b, now_ns);
 		return false;
 	}
+	/* It was not when its stream went, as a capture was under way. */
+	if (!b->has_end && !(s->has_stream && stream_state_can_be_asked(s)))
+		b->has_end = events_record_in_context(s->context, &b->end);
 	if (b->has_end)
 		r = events_query(b->end);
 	/* An error says nothing of the work. */
@@ -216,10 +230,67 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	return true;
 }
 
+/* When the last call was let in, or gave its work. */
+static uint64_t called_ns(const struct stream_state *s)
+{
+	return max_u64(s->let_in_ns, s->last_ns);
+}
+
+/* Whether nothing will tell when the open batch, or what is about to come to it, ends. */
+static bool is_dark(const struct stream_state *s)
+{
+	return stream_state_has_calls(s) || (s->is_unseen && stream_state_is_untold(s));
+}
+
+/* Whether that is so for long: a call that has given the stream's last work does not come back. */
+static bool is_kept(const struct stream_state *s, uint64_t now_ns)
+{
+	return s->is_used && !s->is_shared && now_ns >= called_ns(s) + RUNNING_NS && is_dark(s) &&
+	       (s->has_stream || !events_is_dead(s->context));
+}
+
+static bool are_many_kept(const struct meter *m, uint64_t now_ns)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < m->streams.high; i++)
+		count += is_kept(&m->streams.at[i], now_ns);
+	return count > KEPT_MOST;
+}
+
+/*
+ * What such a call gives may reach the driver at any moment, or be done: nothing but the clock tells of it. A few may wait for what the program is
+ * about to give, as any work that runs.
+ */
+static void charge_kept(struct stream_state *s, uint64_t now_ns)
+{
+	uint64_t from_ns = max_u64(s->kept_ns, called_ns(s));
+
+	if (!stream_state_has_calls(s) && !s->is_open) {
+		credit_end_running(s->meter, s->kept_running_ns, now_ns);
+		s->kept_running_ns = 0;
+		return;
+	}
+	if (now_ns < from_ns + RUNNING_NS || !is_kept(s, now_ns))
+		return;
+	if (are_many_kept(s->meter, now_ns))
+		stream_charge_span(s,
+			&(struct span){.start_ns = from_ns,
+				.end_ns = now_ns,
+				.paid_ns = from_ns,
+				.is_placed = true},
+			now_ns);
+	else
+		s->kept_running_ns += span_charge_running(s->meter, from_ns, now_ns, 0);
+	s->kept_ns = now_ns;
+}
+
 void stream_state_collect(struct stream_state *s, uint64_t now_ns)
 {
 	while (s->pending && collect_one(s, now_ns))
 		;
+	if (UNLIKELY(s->kept_running_ns || (!s->pending && is_dark(s))))
+		charge_kept(s, now_ns);
 }
 
 /* When the open batch began; behind work that was not seen to end nobody knows, and it takes what is expected. */
@@ -238,6 +309,7 @@ void stream_charge_by_estimate(struct stream_state *s, uint64_t now_ns)
 	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0;
 	struct span span;
 
+	stream_state_take_kept(s, b);
 	if (b->is_timed && !s->pending)
 		place_start(s, b, &placed_ns);
 	if (placed_ns > start_ns)

@@ -10,6 +10,7 @@
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/queue.h"
+#include "tenant/compute/stream_thread.h"
 #include "tenant/driver/own_events.h"
 
 /* Recording takes 2 us (H200), and some more where events have to be made. */
@@ -18,13 +19,22 @@
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
 
+bool stream_state_can_be_asked(const struct stream_state *s)
+{
+	return !s->thread || stream_thread_is_own(s->thread);
+}
+
 bool stream_state_is_done(const struct stream_state *s)
 {
 	/* In this order: none is let in meanwhile. */
 	if (s->is_shared || stream_state_has_calls(s))
 		return false;
-	return s->has_stream ? events_is_idle(s->context, s->stream)
-			     : s->is_waited_for || events_is_dead(s->context);
+	if (!s->has_stream)
+		return s->is_waited_for || events_is_dead(s->context);
+	/* The driver would tell of this thread's own. */
+	if (!stream_state_can_be_asked(s) && events_know_contexts())
+		return events_is_dead(s->context);
+	return events_is_idle(s->context, s->stream);
 }
 
 bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns)
@@ -114,6 +124,7 @@ static void queue_up(const struct meter *m, struct batch *b)
 void stream_state_end_batch(struct stream_state *s)
 {
 	s->is_open = false;
+	s->is_unseen = false;
 	/* relaxed: see stream_state_batch() */
 	atomic_store_explicit(&s->batch_count, stream_state_batch(s) + 1, memory_order_relaxed);
 }
@@ -127,18 +138,63 @@ static void record_end(struct stream_state *s, struct batch *b)
 		b->has_end = events_record_in_context(s->context, &b->end);
 }
 
-void stream_state_close(struct stream_state *s)
+void stream_state_take_kept(struct stream_state *s, struct batch *b)
+{
+	if (s->kept_ns > b->start_ns && s->kept_ns > b->paid_ns)
+		b->paid_ns = s->kept_ns;
+	b->running_ns += s->kept_running_ns;
+	s->kept_running_ns = 0;
+}
+
+/* The open batch has no more, and an end is to be recorded behind it; NULL: there is none, or no room for it. */
+static struct batch *end_open(struct stream_state *s)
 {
 	struct batch *b = s->batch;
 
 	if (!s->is_open || s->pending == STREAM_PENDING)
-		return;
+		return NULL;
 	b->due_ns = s->drained_ns;
+	stream_state_take_kept(s, b);
 	queue_up(s->meter, b);
 	/* Before the event: a call that comes back in between may have given its work behind that, and is late. */
 	stream_state_end_batch(s);
-	record_end(s, b);
 	s->pending++;
+	return b;
+}
+
+void stream_state_close(struct stream_state *s)
+{
+	struct batch *b = end_open(s);
+
+	if (b)
+		record_end(s, b);
+}
+
+/* An event that is recorded behind work which is done happens so soon. */
+static bool is_done_at_once(CUevent event)
+{
+	uint64_t until_ns = clock_now_ns() + RECORD_MAX_NS;
+
+	while (events_query(event) != CUDA_SUCCESS)
+		if (clock_now_ns() > until_ns)
+			return false;
+	return true;
+}
+
+bool stream_state_close_in_context(struct stream_state *s, bool is_busy)
+{
+	struct batch *b = s->batch;
+
+	/* Without calls under way, and none is let in meanwhile, all of its work is before the event. */
+	if (!s->is_open || s->pending == STREAM_PENDING || stream_state_has_calls(s) ||
+		!events_record_in_context(s->context, &b->end))
+		return false;
+	if (!is_busy && is_done_at_once(b->end))
+		return true;
+	b->has_end = true;
+	b->is_timed = s->is_chained = false;
+	(void)end_open(s);
+	return false;
 }
 
 void stream_state_close_backlog(struct stream_state *s, uint64_t since_ns, uint64_t until_ns)
@@ -163,12 +219,17 @@ void stream_state_extend(struct stream_state *s)
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)
 {
 	const struct batch *b = &s->batches[s->first % STREAM_BATCHES];
+	uint64_t begin_ns = max_u64(b->paid_ns, b->start_ns);
 
-	/* Work that was waited for is done, and charged when more comes. */
-	if (!s->pending && (!s->is_open || !s->batch->launches ||
-				   (s->is_waited_for && s->drained_ns <= now_ns)))
+	if (!s->pending && (!s->is_open || !s->batch->launches)) {
+		if (!s->is_used || !stream_state_has_calls(s))
+			return 0;
+		begin_ns = s->last_ns;
+	} else if (!s->pending && s->is_waited_for && s->drained_ns <= now_ns) {
+		/* Work that was waited for is done, and charged when more comes. */
 		return 0;
-	return b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
+	}
+	return max_u64(begin_ns, s->kept_ns);
 }
 
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s)

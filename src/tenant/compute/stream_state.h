@@ -37,12 +37,14 @@ struct batch {
 	uint64_t queued_ns;  /* of the slice's queue */
 	uint64_t paid_ns;    /* it is charged until then, while it runs; 0: nothing of it is */
 	int64_t running_ns;  /* so much */
+	uint64_t ran_on_ns; /* of its time when its turn was over, so much is noted while it runs */
 	uint32_t launches;
 	bool has_start;
 	bool has_end;	 /* an event was recorded behind it */
 	bool is_timed;	 /* events tell when it began and ended */
 	bool is_placed;	 /* its end is known on the host's clock, once it has ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
+	bool is_drawn;	 /* one piece, by chance (doubts.h) */
 	bool is_backlog; /* it was given unmetered, and only its end is to be seen */
 	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
@@ -57,7 +59,10 @@ struct batch {
 struct stream_state {
 	/* Counts the ends of batches, of all streams that it was for. Read without the lock, so never cleared. */
 	_Atomic uint32_t batch_count;
-	/* Calls that were let in and have not come back: their work may not have reached the driver. Likewise never cleared. */
+	/*
+	 * Calls that were let in and have not come back: their work may not have reached the
+	 * driver. Likewise never cleared.
+	 */
 	_Atomic uint32_t calls;
 	struct meter *meter;
 	struct batch *batch;	 /* the open one, behind the closed ones */
@@ -71,6 +76,7 @@ struct stream_state {
 	bool is_chained;       /* the open batch may begin where the last one ended */
 	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
+	bool is_unseen;	    /* nobody can tell when the open batch ends: the clock does */
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
 	bool is_shared;	    /* several streams have it: nothing tells when their work ends */
 	bool is_used;
@@ -80,7 +86,11 @@ struct stream_state {
 	bool is_again;	 /* its stream is gone, and another one has the handle */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
-	uint64_t doubted_until_ns; /* until then each piece of work is a batch */
+	uint64_t let_in_ns; /* when the last call was let in, also one that is captured */
+	uint64_t kept_ns; /* until then what is unseen, or given by calls that do not come back, is
+			     charged by the clock */
+	int64_t kept_running_ns;   /* so much, of which no batch knows yet */
+	uint64_t doubted_until_ns; /* until then some pieces of work, by chance, are a batch each */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;
 	CUcontext context;
@@ -100,15 +110,17 @@ static inline struct batch *stream_state_before(struct stream_state *s, const st
 static inline uint32_t stream_state_batch(const struct stream_state *s)
 {
 	/*
-	 * relaxed: the count is written with the lock. It is there before the batch's last event is recorded, and the driver orders that and the
-	 * work: a call whose work came behind the event does not see the old one
+	 * relaxed: the count is written with the lock. It is there before the batch's last event is
+	 * recorded, and the driver orders that and the work: a call whose work came behind the
+	 * event does not see the old one
 	 */
 	return atomic_load_explicit(&s->batch_count, memory_order_relaxed);
 }
 
 /* With the lock: a call may give its work. */
-static inline void stream_state_let_in(struct stream_state *s)
+static inline void stream_state_let_in(struct stream_state *s, uint64_t now_ns)
 {
+	s->let_in_ns = now_ns;
 	/* relaxed: a wait looks with the lock */
 	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
 }
@@ -126,10 +138,14 @@ static inline bool stream_state_has_calls(const struct stream_state *s)
 	return atomic_load_explicit(&s->calls, memory_order_acquire) != 0;
 }
 
+/* Whether this thread can ask the driver for it: of another thread's own stream it would be told its own. */
+bool stream_state_can_be_asked(const struct stream_state *s);
+
 /*
- * Whether its stream is empty: asks the driver. While a call has not come back it is not: what that gives may come when the driver has
- * answered, or have ended by then, and only what lies around it tells of it. Of a stream that is gone nothing tells, but a
- * wait for all of its context: until then its work may go on for as long as the context lives.
+ * Whether its stream is empty: asks the driver. While a call has not come back it is not: what that
+ * gives may come when the driver has answered, or have ended by then, and only what lies around it
+ * tells of it. Of a stream that is gone nothing tells, but a wait for all of its context: until
+ * then its work may go on for as long as the context lives.
  */
 bool stream_state_is_done(const struct stream_state *s);
 
@@ -145,8 +161,18 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 /* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
 void stream_state_extend(struct stream_state *s);
 
+/* What was charged of the batch while calls did not come back is its own. */
+void stream_state_take_kept(struct stream_state *s, struct batch *batch);
+
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
+
+/*
+ * The same by an event of the whole context, where nobody can record one in the stream; nothing
+ * where the driver has none. True, and nothing is closed, where all of the context is done: the
+ * event would tell of now. is_busy: it is known not to be.
+ */
+bool stream_state_close_in_context(struct stream_state *s, bool is_busy);
 
 /* The open batch takes no more, and calls that have not come back are late. */
 void stream_state_end_batch(struct stream_state *s);
@@ -160,7 +186,10 @@ static inline bool stream_state_has_backlog(const struct stream_state *s)
 	return s->pending && s->batches[s->first].is_backlog;
 }
 
-/* Since when work is under way in the stream that is not charged yet; 0: none is known of. */
+/*
+ * Since when work is under way in the stream that is not charged yet; 0: none is known of. What a
+ * call gives that has not come back may be.
+ */
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
 
 /* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
@@ -168,6 +197,15 @@ uint64_t stream_state_unknown_since_ns(const struct stream_state *s);
 
 /* Whether such work was, or is being, given to it and is under way. */
 bool stream_state_has_unknown(const struct stream_state *s);
+
+/*
+ * Whether nothing tells as yet when its last work ends: no event is behind it, and no wait has seen
+ * the end. If it stays so it is charged as estimated.
+ */
+static inline bool stream_state_is_untold(const struct stream_state *s)
+{
+	return s->is_open && s->batch->launches && !s->is_waited_for;
+}
 
 /* Whether nothing is known to be under way. */
 static inline bool stream_state_is_drained(const struct stream_state *s, uint64_t now_ns)
@@ -182,7 +220,7 @@ void stream_state_free(struct stream_state *s);
 void stream_state_clear(struct stream_state *s);
 
 /*
- * Other streams have it, too, from now on, of any context, and for good. Whatever is given to it is charged by the clock as
- * long as the process lives.
+ * Other streams have it, too, from now on, of any context, and for good. Whatever is given to it is
+ * charged by the clock as long as the process lives.
  */
 void stream_state_share(struct stream_state *s);

@@ -67,3 +67,8 @@ const void *stream_thread(void (*ends)(const void *thread))
 {
 	return LIKELY(is_heard) ? own : begin(ends);
 }
+
+bool stream_thread_is_own(const void *thread)
+{
+	return thread == own;
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policy/throttle.h"
+#include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/stream_thread.h"
 #include "tenant/compute/unknowns.h"
@@ -27,11 +28,6 @@ static void thread_ends(const void *thread)
 const void *streams_own_thread(void)
 {
 	return stream_thread(thread_ends);
-}
-
-bool streams_can_ask(const struct stream_state *s)
-{
-	return !s->thread || s->thread == streams_own_thread();
 }
 
 bool streams_is_in(const struct stream_state *s, CUcontext context)
@@ -82,6 +78,20 @@ uint64_t streams_end_ns(const struct meter *m)
 			latest = s->drained_ns;
 	}
 	return latest;
+}
+
+uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_ns)
+{
+	const struct streams *streams = &work->meter->streams;
+	uint64_t sum_ns = 0;
+
+	for (unsigned i = 0; i < streams->high; i++) {
+		const struct stream_state *s = &streams->at[i];
+
+		if (s != work && s->is_used && (s->pending || s->is_open) && s->drained_ns > now_ns)
+			sum_ns += s->drained_ns - now_ns;
+	}
+	return sum_ns;
 }
 
 bool streams_is_reachable(const struct stream_state *s)
@@ -135,6 +145,28 @@ bool streams_drain(struct meter *m, uint64_t now_ns)
 	return are_idle;
 }
 
+/* Whether that is to be found out: it was given a while ago. */
+static bool is_long_untold(const struct stream_state *s, uint64_t pause_ns, uint64_t now_ns)
+{
+	return stream_state_is_untold(s) && now_ns > s->last_ns + pause_ns &&
+	       !capture_is_on(s->stream);
+}
+
+/*
+ * Charges such work as estimated where it is done, and else puts an event behind it. False where
+ * nobody can from here.
+ */
+static bool end_untold(struct stream_state *s, uint64_t now_ns)
+{
+	if (!s->thread && stream_state_is_done(s))
+		stream_state_give_up(s, now_ns);
+	else if (streams_is_reachable(s))
+		stream_state_close(s);
+	else
+		return false;
+	return true;
+}
+
 void streams_note_others(const struct stream_state *work, uint64_t now_ns)
 {
 	struct streams *streams = &work->meter->streams;
@@ -142,14 +174,51 @@ void streams_note_others(const struct stream_state *work, uint64_t now_ns)
 	for (unsigned i = 0; i < streams->high; i++) {
 		struct stream_state *s = &streams->at[i];
 
-		if (s == work || !s->is_open || s->is_waited_for || s->thread ||
-			!s->batch->launches || now_ns <= s->last_ns + STREAM_PAUSE_NS ||
-			capture_is_on(s->stream))
+		if (s != work && !s->thread && is_long_untold(s, STREAM_PAUSE_NS, now_ns))
+			end_untold(s, now_ns);
+	}
+}
+
+void streams_end_in_context(struct stream_state *s, bool *is_busy, uint64_t now_ns)
+{
+	if (!stream_state_is_untold(s))
+		return;
+	if (stream_state_close_in_context(s, *is_busy))
+		stream_state_give_up(s, now_ns);
+	else
+		*is_busy |= !s->is_open;
+}
+
+void streams_note_silent(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
+{
+	bool is_busy;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		s->is_unseen = false;
+		if (!s->is_used || !is_long_untold(s, pause_ns, now_ns) || end_untold(s, now_ns))
 			continue;
-		if (stream_state_is_done(s))
-			stream_state_give_up(s, now_ns);
-		else if (streams_is_reachable(s))
-			stream_state_close(s);
+		is_busy = false;
+		streams_end_in_context(s, &is_busy, now_ns);
+		s->is_unseen = s->is_open && events_know_contexts() && capture_may_be_on();
+	}
+}
+
+void streams_capture_begins(struct meter *m, uint64_t now_ns)
+{
+	bool is_busy;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (!s->is_used || streams_is_reachable(s))
+			continue;
+		is_busy = false;
+		streams_end_in_context(s, &is_busy, now_ns);
+		/* An older driver has no such events. */
+		if (stream_state_is_untold(s) && stream_state_can_be_asked(s))
+			stream_state_end_open(s, now_ns);
 	}
 }
 
@@ -158,8 +227,7 @@ void streams_close_all(struct meter *m)
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (s->is_open && s->batch->launches &&
-			(!s->thread || s->thread == streams_own_thread()) &&
+		if (stream_state_is_untold(s) && stream_state_can_be_asked(s) &&
 			!capture_is_on(s->stream))
 			stream_state_close(s);
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of a meter, all of them at once. Under the lock of the meter, which streams_enter() takes.
+ * The streams of a meter, all of them at once. Under the lock of the meter, which streams_enter()
+ * takes.
  *
- * How the state of one is found is in streams_find.h, what a wait tells in streams_wait.h, and how streams end in streams_end.h.
+ * How the state of one is found is in streams_find.h, what a wait tells in streams_wait.h, and how
+ * streams end in streams_end.h.
  */
 #pragma once
 
@@ -35,9 +37,6 @@ const void *streams_own_thread(void);
 /* Whether its work is its stream's in the context: not that of one which is gone. */
 bool streams_is_in(const struct stream_state *s, CUcontext context);
 
-/* Whether this thread can ask for it: another thread's own stream cannot be from here. */
-bool streams_can_ask(const struct stream_state *s);
-
 /* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
 bool streams_is_reachable(const struct stream_state *s);
 
@@ -55,6 +54,9 @@ uint64_t streams_begin_ns(const struct meter *meter, uint64_t now_ns);
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t streams_end_ns(const struct meter *meter);
 
+/* How long all that the others have should take from now on, were it done one after the other. */
+uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_ns);
+
 /* Whether it is known that nothing of this process is on the device. */
 bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
 
@@ -65,10 +67,32 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns);
 bool streams_drain(struct meter *meter, uint64_t now_ns);
 
 /*
- * Work comes to the stream. What others were given last, a while ago, gets an event that tells when it ends; where they are
- * idle already, it is charged as estimated, whether work ever comes there again or not.
+ * Work comes to the stream. What others were given last, a while ago, gets an event that tells when
+ * it ends; where they are idle already, it is charged as estimated, whether work ever comes there
+ * again or not.
  */
 void streams_note_others(const struct stream_state *s, uint64_t now_ns);
+
+/*
+ * What the stream was given ends with an event of its context, as nobody here can give it one; where
+ * all of the context is done it is charged as estimated. Nothing where the driver has no such events,
+ * or captures are on. *is_busy: the context is known to be at work, as by an earlier one of these.
+ */
+void streams_end_in_context(struct stream_state *stream, bool *is_busy, uint64_t now_ns);
+
+/*
+ * A thread that is not the program's looks: the same of all to which nothing was given for so long,
+ * also of those that no event can be given from there, where the driver has events of contexts.
+ * Where captures keep it from giving these, what lies there is charged by the clock
+ * (stream_state.h).
+ */
+void streams_note_silent(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
+
+/*
+ * A capture is about to begin, and none is on: until it ends no event of a context is to be had.
+ * So the end of what nobody else can tell of is told now.
+ */
+void streams_capture_begins(struct meter *meter, uint64_t now_ns);
 
 /*
  * A thread is to wait, and the device idles: events tell when what is in open batches ends, where the thread can give
@@ -77,8 +101,8 @@ void streams_note_others(const struct stream_state *s, uint64_t now_ns);
 void streams_close_all(struct meter *meter);
 
 /*
- * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
- * told how much that was.
+ * What a slice has queued while it was alone is waited for so long when another one comes. It is
+ * nobody's fault: nothing told how much that was.
  */
 #define STREAMS_BACKLOG_NS UINT64_C(2000000000)
 

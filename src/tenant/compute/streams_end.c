@@ -140,7 +140,7 @@ void streams_green_ends(
 {
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];
-		bool is_known = !is_gone && streams_can_ask(s);
+		bool is_known = !is_gone && stream_state_can_be_asked(s);
 
 		if (!s->is_used || s->context != context)
 			continue;

@@ -93,7 +93,12 @@ static struct stream_state *take_state(struct meter *m, CUcontext context, uint6
 
 	streams_collect(m, now_ns);
 	s = take_idle(m, 0, places, IDLE_NS, now_ns);
-	return s ? s : take_idle(m, 0, places, 0, now_ns);
+	if (!s)
+		s = take_idle(m, 0, places, 0, now_ns);
+	/* Other threads' streams are not seen idle from here. */
+	if (!s)
+		streams_note_silent(m, STREAM_PAUSE_NS, now_ns);
+	return s;
 }
 
 static bool is_timebase_used(const struct meter *m, const struct timebase *base)
@@ -144,7 +149,7 @@ static void give_state(struct stream_state *s, struct meter *m, CUstream stream,
 static bool is_told(struct stream_state *s)
 {
 	if (s->is_open && streams_is_reachable(s) && !capture_is_on(s->stream))
-		stream_state_close(s);
+		stream_state_end_open(s, clock_now_ns());
 	if (s->is_open || s->has_no_events)
 		return false;
 	for (unsigned i = 0; i < s->pending; i++)

@@ -10,8 +10,8 @@
 struct meter;
 struct stream_state;
 
-/* This thread is about to wait for the work of the current context, or for something in the stream that it used last. */
-void streams_wait_begins(struct meter *meter, bool is_all, uint64_t now_ns);
+/* This thread is about to wait for the work of the context, or, NULL, for something in the stream that it used last. */
+void streams_wait_begins(struct meter *meter, CUcontext context, uint64_t now_ns);
 
 /* A wait for all work of the context that began at since_ns has ended. */
 void streams_waited(struct meter *meter, CUcontext context, uint64_t since_ns, uint64_t now_ns);

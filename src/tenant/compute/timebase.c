@@ -22,6 +22,9 @@ bool timebase_place(struct timebase *base, CUevent event, uint64_t soonest_ns, u
 	/* An event happens after it was recorded. */
 	if ((int64_t)(soonest_ns - base->base_ns) > since_base)
 		base->base_ns = soonest_ns - (uint64_t)since_base;
+	/* What the host's clock said of a recording may have been read too late, by a thread that lost its processor. */
+	if (base->base_ns > latest_ns)
+		base->base_ns = latest_ns;
 	*ret_ns = base->base_ns + (uint64_t)since_base;
 	return true;
 }

@@ -21,12 +21,16 @@
 #define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
 /* For so long a turn is kept for work that was never seen before, or whose end nobody waits for any more. */
 #define UNKNOWN_NS UINT64_C(25000000)
-/* And at least for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
+/*
+ * And at least for work that is waited for where nobody can look at it. A process that ends or is
+ * stopped there keeps others for as long.
+ */
 #define AWAITED_NS UINT64_C(100000000)
 
 /*
- * A slice may have had nothing of its share for so long before it tells who had too much, and waits as long for one turn of
- * another: kernels of 0.3 s are no offence. What credit keeps is more, and so is what it may lose of 10 s (SECURITY.md).
+ * A slice may have had nothing of its share for so long before it tells who had too much, and waits
+ * as long for one turn of another: kernels of 0.3 s are no offence. What credit keeps is more, and
+ * so is what it may lose of 10 s (SECURITY.md).
  */
 #define JUDGED_NS      UINT64_C(400000000)
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
@@ -34,12 +38,16 @@
 #define AGAIN_NS       UINT64_C(50000000) /* of waiting, since others were last judged */
 
 /*
- * Programs that wait for each of their steps let the device rest in between. A turn is kept for twice such a pause, as the last
- * ones were: who loses it has half a turn, and the next one in its old place has that again and again.
+ * Programs that wait for each of their steps let the device rest in between. A turn is kept for
+ * twice such a pause, as the last ones were: who loses it has half a turn, and the next one in its
+ * old place has that again and again.
  */
 #define PAUSE_NS UINT64_C(1000000) /* at most */
 
-/* From the moment a slice has the turn until its first kernel begins nobody works (H200: 0.04 for the launch, and 0.165). */
+/*
+ * From the moment a slice has the turn until its first kernel begins nobody works (H200: 0.04 for
+ * the launch, and 0.165).
+ */
 #define CHANGE_NS INT64_C(200000)
 
 #define TRY_NS	  UINT64_C(1000000000) /* between two tries to open the record */
@@ -47,8 +55,9 @@
 #define REGULAR	  3 /* pauses of the same length, within an eighth, are no accident */
 
 /*
- * The random part of the record's name: the same for all processes of the slice, and known to nobody else beforehand. Each
- * device has one of its own, as everybody can read the name of a record that is there. not: another one than this.
+ * The random part of the record's name: the same for all processes of the slice, and known to
+ * nobody else beforehand. Each device has one of its own, as everybody can read the name of a
+ * record that is there. not: another one than this.
  */
 static uint64_t token(const struct meter *m, uint64_t not )
 {
@@ -96,7 +105,10 @@ static void open_record(struct meter *m, uint64_t now_ns)
 	if (r == -EROFS || r == -EACCES)
 		r = open_named(m, path, quota_slice_name(), now_ns);
 	m->turns.is_open = r == 0;
-	/* A program can make that fail. Where there is no folder, or none that can be trusted, the machine has no turns. */
+	/*
+	 * A program can make that fail. Where there is no folder, or none that can be trusted, the
+	 * machine has no turns.
+	 */
 	m->turns.is_denied = r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EPERM;
 	if (r < 0)
 		log_warn("no time slices can be had on a device, so the time of other slices "
@@ -181,8 +193,9 @@ static unsigned rank_of(const struct meter *m)
 }
 
 /*
- * Who gave its turn back before it was over has one change more for it. What that takes was waited for; and it was charged, as
- * nobody sees when the device begins, but is not of what the slice is sure of.
+ * Who gave its turn back before it was over has one change more for it. What that takes was waited
+ * for; and it was charged, as nobody sees when the device begins, but is not of what the slice is
+ * sure of.
  */
 static void note_change(struct meter *m, uint64_t now_ns)
 {
@@ -291,27 +304,27 @@ static enum turn_lack lack_of(const struct meter *m)
 }
 
 /*
- * A slice that has waited for others until they had so much of its share tells who had too much. It is well before credit
- * can keep no more of what is to come back, as from then on it would be lost.
+ * A slice that has waited for others until they had so much of its share tells who had too much. It
+ * is well before credit can keep no more of what is to come back, as from then on it would be lost.
  */
 static void judge(struct meter *m, uint64_t now_ns)
 {
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 
+	turn_note_served(&m->turns.turn, served_ns - m->turns.served_ns, credit_due_permille(m));
+	m->turns.served_ns = served_ns;
 	if (!m->credit.is_owed) {
 		turn_forgive(&m->turns.turn);
 	} else {
 		enum turn_lack lack = lack_of(m);
 
 		if (m->credit.owed_ns < judged_ns(m) / KNOWN_PART ||
-			m->turns.waited_ns < AGAIN_NS ||
-			!turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, lack, now_ns))
+			m->turns.waited_ns < AGAIN_NS || !turn_blame(&m->turns.turn, lack, now_ns))
 			return;
 		credit_blamed(m);
 	}
 	m->turns.waited_ns = 0;
-	m->turns.served_ns = served_ns;
 }
 
 void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64_t now_ns)
@@ -327,7 +340,7 @@ void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64
 
 uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 {
-	uint64_t end_ns = streams_end_ns(m);
+	uint64_t end_ns = streams_end_ns(m), announced_ns = m->turns.turn.held_until_ns;
 
 	/* Of what should not have ended yet the end was announced. */
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited || end_ns > wake_ns ||
@@ -336,6 +349,12 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 	if (end_ns < now_ns + LATE_NS)
 		end_ns = now_ns + LATE_NS;
 	turn_prolong(&m->turns.turn, rank_of(m), now_ns, end_ns);
+	/*
+	 * Others wait for what nobody knew, and it ran on all the same: who has more threads at the
+	 * gate is not charged less for it.
+	 */
+	if (m->unknown)
+		m->turns.turn.held_until_ns = announced_ns;
 	return end_ns < wake_ns ? end_ns : wake_ns;
 }
 
@@ -360,10 +379,11 @@ void turns_let_go(struct meter *m, uint64_t now_ns)
 		turn_leave(&m->turns.turn);
 }
 
-void turns_idle(struct meter *m, uint64_t now_ns)
+void turns_note_done(struct meter *m, uint64_t now_ns)
 {
 	uint64_t end_ns = streams_end_ns(m);
 
+	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	if (!streams_are_idle(m, now_ns)) {
 		if (m->turns.is_open && !m->turns.is_awaited && !m->waits)
 			turn_shorten(&m->turns.turn, now_ns,

@@ -38,13 +38,14 @@ struct turns {
 	uint64_t
 		idle_ns; /* since when nothing is on the device; 0: something is, or that was not seen */
 	uint64_t waited_ns; /* since the others were last judged */
-	uint64_t served_ns; /* how long the device had worked for the slice then */
+	uint64_t served_ns; /* how long the device has worked for the slice, as last seen */
 	struct turn turn;
 };
 
 /*
- * Opens the slice's turn record at first, where there is a folder of turns, and again where that failed. Counts the slices that take turns with
- * this one, and compares their ranks; sets how long a turn is.
+ * Opens the slice's turn record at first, where there is a folder of turns, and again where that
+ * failed. Counts the slices that take turns with this one, and compares their ranks; sets how long
+ * a turn is.
  */
 void turns_poll(struct meter *meter, uint64_t now_ns);
 
@@ -72,8 +73,8 @@ void turns_wait(struct meter *meter, uint64_t until_ns);
 void turns_waited(struct meter *meter, enum throttle why, uint64_t waited_ns, uint64_t now_ns);
 
 /*
- * A thread is to wait until then. Where work of this process takes longer than was expected, the turn lasts as long, too;
- * returns when to look at it again.
+ * A thread is to wait until then. Where work of this process takes longer than was expected, the
+ * turn lasts as long, too; returns when to look at it again.
  */
 uint64_t turns_keep(struct meter *meter, uint64_t wake_ns, uint64_t now_ns);
 
@@ -83,5 +84,9 @@ void turns_wait_for_work(struct meter *meter, uint64_t now_ns);
 /* While the slice waits for something else others may have the device. */
 void turns_let_go(struct meter *meter, uint64_t now_ns);
 
-/* If nothing of this process is on the device: the turn is released where it is over, and else kept for a moment. */
-void turns_idle(struct meter *meter, uint64_t now_ns);
+/*
+ * Work may be done, and is charged: says in the region since when the rest is under way. If nothing
+ * of this process is on the device the turn is released where it is over, and else kept for a
+ * moment.
+ */
+void turns_note_done(struct meter *meter, uint64_t now_ns);

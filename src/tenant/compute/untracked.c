@@ -177,7 +177,8 @@ static void add_up(const struct busy_rows *rows, struct untracked_reading *readi
 
 		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_LIVE)
 			continue;
-		if (get(&slot->pid_namespace) != here || !listed_pid(file, i)) {
+		if (atomic_load_explicit(&slot->pid_namespace, memory_order_relaxed) != here ||
+			!listed_pid(file, i)) {
 			reading->samples = 0;
 			return;
 		}

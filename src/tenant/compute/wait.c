@@ -2,8 +2,9 @@
 /*
  * The waits of work that has to wait.
  *
- * No thread sleeps with the meter's lock. A waiting thread polls at least every THROTTLE_SLEEP_MAX_NS, so limits that are
- * changed or lifted are seen at once, and a process that is asked to go by a signal goes.
+ * No thread sleeps with the meter's lock. A waiting thread polls at least every
+ * THROTTLE_SLEEP_MAX_NS, so limits that are changed or lifted are seen at once, and a process that
+ * is asked to go by a signal goes.
  */
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/wait.h"
@@ -124,6 +125,5 @@ void wait_for_unknown(struct stream_state *s)
 		now_ns = clock_now_ns();
 		streams_collect(m, now_ns);
 	}
-	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
-	turns_idle(m, now_ns);
+	turns_note_done(m, now_ns);
 }

@@ -15,7 +15,8 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 void wait_while_suspended(struct stream_state *s);
 
 /*
- * A piece was just given to the stream of which nobody knows how long it takes: waits until it is done, or for UNKNOWNS_WAIT_NS, alone for
- * UNKNOWNS_LOOK_NS, likewise. A process that would go on with something else could not say that its piece is over. The stream has users.
+ * A piece was just given to the stream of which nobody knows how long it takes: waits until it is
+ * done, or for UNKNOWNS_WAIT_NS, alone for UNKNOWNS_LOOK_NS, likewise. A process that would go on
+ * with something else could not say that its piece is over. The stream has users.
  */
 void wait_for_unknown(struct stream_state *s);

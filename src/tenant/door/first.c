@@ -17,15 +17,16 @@
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/stderr.h"
-#include "policy/share.h"
-#include "tenant/door/swap.h"
+#include "tenant/door/bindings.h"
+#include "tenant/door/pointers.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/scope.h"
 #include "tenant/driver/symbols.h"
+#include "tenant/slice/bound.h"
 #include "tenant/slice/state.h"
 
 bool first_has_moved;
@@ -44,42 +45,6 @@ static void *find_ours(const struct symbols_object *own, const char *name)
 		strcmp(name, "dlsym") != 0 && strcmp(name, "dlvsym") != 0)
 		return NULL;
 	return symbols_find_in(own, name);
-}
-
-static const ElfW(Phdr) *
-	find_segment(const struct dl_phdr_info *info, uint32_t type, uintptr_t address)
-{
-	uintptr_t at = address - info->dlpi_addr;
-
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-		if (p->p_type == type && at >= p->p_vaddr && at < p->p_vaddr + p->p_memsz)
-			return p;
-	}
-	return NULL;
-}
-
-/* As the dynamic linker left it, and for a change also writable. */
-static int protect(
-	const struct dl_phdr_info *info, const void *from, size_t bytes, bool is_writable)
-{
-	uintptr_t page = (uintptr_t)getpagesize(), start = (uintptr_t)from & ~(page - 1);
-	uintptr_t end = ((uintptr_t)from + bytes + page - 1) & ~(page - 1);
-	const ElfW(Phdr) *load = find_segment(info, PT_LOAD, (uintptr_t)from);
-	const ElfW(Phdr) *constant = find_segment(info, PT_GNU_RELRO, (uintptr_t)from);
-	int flags;
-
-	if (!load)
-		return -EFAULT;
-	/* Of what is constant after relocation the last page stays writable where other data are in it, too. */
-	if (constant &&
-		end > ((info->dlpi_addr + constant->p_vaddr + constant->p_memsz) & ~(page - 1)))
-		constant = NULL;
-	flags = (load->p_flags & PF_R ? PROT_READ : 0) | (load->p_flags & PF_X ? PROT_EXEC : 0);
-	if (is_writable || (load->p_flags & PF_W && !constant))
-		flags |= PROT_WRITE;
-	return mprotect((void *)start, end - start, flags) == 0 ? 0 : -errno;
 }
 
 /* Ours, where the symbol is a definition of one of our names. */
@@ -105,7 +70,7 @@ static void move_names(
 	ElfW(Sym) *symbols = (ElfW(Sym) *)(uintptr_t)o->symbols;
 	uint32_t count = symbols_count(o);
 
-	if (protect(info, symbols, count * sizeof(*symbols), true) < 0) {
+	if (bindings_protect(info, symbols, count * sizeof(*symbols), true) < 0) {
 		w->has_failed = true;
 		return;
 	}
@@ -119,7 +84,7 @@ static void move_names(
 		s->st_info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(s->st_info), STT_FUNC);
 		s->st_value = (ElfW(Addr))ours - o->base;
 	}
-	protect(info, symbols, count * sizeof(*symbols), false);
+	bindings_protect(info, symbols, count * sizeof(*symbols), false);
 }
 
 static int visit_own(struct dl_phdr_info *info, size_t size, void *data)
@@ -188,12 +153,8 @@ static void bind_anew(const struct dl_phdr_info *info, const struct symbols_obje
 	memcpy(&bound, slot, sizeof(bound));
 	if (!is_before_us(bound))
 		return;
-	if (protect(info, slot, sizeof(*slot), true) < 0) {
+	if (bindings_write(info, slot, &ours, sizeof(ours)) < 0)
 		w->has_failed = true;
-		return;
-	}
-	memcpy(slot, &ours, sizeof(ours));
-	protect(info, slot, sizeof(*slot), false);
 }
 
 static int visit_bound(struct dl_phdr_info *info, size_t size, void *data)
@@ -209,12 +170,6 @@ static int visit_bound(struct dl_phdr_info *info, size_t size, void *data)
 			o.relocations[k] && i < o.relocation_bytes[k] / sizeof(ElfW(Rela)); i++)
 			bind_anew(info, &o, &o.relocations[k][i], w);
 	return 0;
-}
-
-/* A share of the machine binds, also where it cannot be read (decision 0002). */
-static bool is_bound(void)
-{
-	return access(SHARE_SYSTEM_PATH, F_OK) == 0 || errno != ENOENT;
 }
 
 static void move_all(struct walk *w)
@@ -240,7 +195,9 @@ __attribute__((constructor)) static void put_first(void)
 	int saved_errno = errno;
 
 	stderr_remember();
-	if (is_bound() && dl_iterate_phdr(visit_own, &w)) {
+	scope_remember();
+	pointers_give_back_at_start();
+	if (bound_remember() && dl_iterate_phdr(visit_own, &w)) {
 		dl_iterate_phdr(visit_before_us, &w);
 		if (w.is_needed)
 			move_all(&w);

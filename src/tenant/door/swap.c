@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/symbols.h"
 #include "tenant/hooks/hook.h"
 
 #define SWAP_PLACES 2048 /* a power of two, at least four times the rows */
@@ -33,15 +34,6 @@ static struct swap swaps[SWAP_PLACES];
 static _Atomic bool has_cuda, has_nvml; /* whose addresses are in the table */
 static struct lock fill_lock;
 
-/* The linker's names for where this library begins and ends in memory. */
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern const char _end[] __attribute__((visibility("hidden")));
-
-bool swap_is_ours(const void *address)
-{
-	return (const char *)address >= __ehdr_start && (const char *)address < _end;
-}
-
 static unsigned place_of(const void *address)
 {
 	return (unsigned)hash_u64((uintptr_t)address) & (SWAP_PLACES - 1);
@@ -52,7 +44,7 @@ static void add(void *real, void *hook)
 {
 	unsigned i = place_of(real);
 
-	if (driver_is_absent(real) || swap_is_ours(real))
+	if (driver_is_absent(real) || symbols_is_own(real))
 		return;
 	/* relaxed: the writer holds the lock */
 	while (atomic_load_explicit(&swaps[i].real, memory_order_relaxed) &&

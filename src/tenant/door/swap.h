@@ -15,8 +15,5 @@
 /* The hook of a driver function's address, or the address itself. NULL gives NULL. */
 void *swap_address(void *address);
 
-/* Whether the address lies in this library. */
-bool swap_is_ours(const void *address);
-
 /* Whether an attached driver has the function for which this is the hook. */
 bool swap_has(const void *hook);

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/fault.h"
 #include "base/lock.h"
@@ -24,6 +25,16 @@ struct nvml_driver nvml;
 _Atomic bool attach_has_cuda, attach_has_nvml;
 
 static struct lock attach_lock;
+
+bool attach_is_cuda(const char *name)
+{
+	return strncmp(name, CUDA_SONAME, strlen(CUDA_SONAME)) == 0;
+}
+
+bool attach_is_nvml(const char *name)
+{
+	return strncmp(name, NVML_SONAME, strlen(NVML_SONAME)) == 0;
+}
 
 static void *open_library(const char *name, int flags)
 {

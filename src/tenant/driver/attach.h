@@ -40,5 +40,9 @@ static inline bool attach_nvml(void)
 	       attach_nvml_slowly();
 }
 
+/* Whether a library of that file name, or name within, is what is attached as CUDA's, or as NVML's. */
+bool attach_is_cuda(const char *name);
+bool attach_is_nvml(const char *name);
+
 /* Loads NVML if nobody has: for a process that uses CUDA already. */
 bool attach_load_nvml(void);

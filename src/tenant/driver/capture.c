@@ -14,6 +14,7 @@
 #include "base/log.h"
 
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 
 HOT_WORD _Atomic bool capture_was_begun;
 HOT_WORD _Atomic uint64_t capture_begins;
@@ -24,6 +25,10 @@ static _Atomic uint32_t captured_calls;
 static _Atomic uint32_t changes; /* between begin and end */
 static _Atomic uint64_t changes_begun;
 
+/* Captures that were begun and not seen to end, as one whose stream was destroyed; and those that hold begins off. */
+static _Atomic uint32_t under_way;
+static _Atomic uint32_t begins_held;
+
 #define ONE_BEGIN ((UINT64_C(1) << 32) + 1)
 #define ONE_JOIN  (UINT64_C(1) << 32)
 
@@ -32,15 +37,55 @@ static _Atomic uint64_t changes_begun;
 
 void capture_begin_begins(void)
 {
-	/* pairs with the load in capture_leave() */
+	/* pairs with the loads in capture_leave() and capture_hold_off_begins() */
 	atomic_fetch_add(&capture_begins, ONE_BEGIN);
 	/* relaxed: see capture_is_on() */
 	atomic_store_explicit(&capture_was_begun, true, memory_order_relaxed);
+	/* pairs with capture_hold_off_begins(): one of the two sees the other */
+	if (atomic_load(&begins_held)) {
+		struct patience patience = patience_begin(CAPTURE_HELD_NS);
+
+		(void)patience_wait_for_zero(&begins_held, &patience);
+	}
 }
 
-void capture_begin_ends(void)
+void capture_begin_ends(bool is_begun)
 {
+	/* In this order: one of the two words tells of it. Both pair with capture_hold_off_begins(). */
+	if (is_begun)
+		atomic_fetch_add(&under_way, 1);
 	atomic_fetch_sub(&capture_begins, 1);
+}
+
+void capture_ended(void)
+{
+	uint32_t count = atomic_load(&under_way);
+
+	/* pairs with the load in capture_hold_off_begins() */
+	while (count && !atomic_compare_exchange_weak(&under_way, &count, count - 1))
+		;
+}
+
+bool capture_may_be_on_slowly(void)
+{
+	/* pairs with capture_begin_begins() and capture_begin_ends() */
+	return (uint32_t)atomic_load(&capture_begins) || atomic_load(&under_way);
+}
+
+bool capture_hold_off_begins(void)
+{
+	/* pairs with the load in capture_begin_begins() */
+	atomic_fetch_add(&begins_held, 1);
+	if (!capture_may_be_on_slowly())
+		return true;
+	capture_let_begins();
+	return false;
+}
+
+void capture_let_begins(void)
+{
+	/* pairs with the load in capture_begin_begins() */
+	atomic_fetch_sub(&begins_held, 1);
 }
 
 bool capture_is_on_slowly(CUstream stream)
@@ -68,7 +113,7 @@ uint64_t capture_find_slowly(CUstream stream)
 /* false: a change goes on for too long. */
 static bool count_in(void)
 {
-	uint64_t deadline_ns = clock_now_ns() + CAPTURE_WAIT_NS;
+	struct patience patience = patience_begin(CAPTURE_WAIT_NS);
 
 	for (;;) {
 		/* pairs with the load in capture_change_begin(): one of the two sees the other */
@@ -76,7 +121,7 @@ static bool count_in(void)
 		if (!atomic_load(&changes))
 			return true;
 		atomic_fetch_sub(&captured_calls, 1);
-		if (!lock_wait_for_zero(&changes, deadline_ns))
+		if (!patience_wait_for_zero(&changes, &patience))
 			return false;
 	}
 }
@@ -152,13 +197,13 @@ bool capture_is_unjoined(uint32_t joins)
 
 bool capture_change_begin(void)
 {
-	uint64_t deadline_ns = clock_now_ns() + CAPTURE_WAIT_NS;
+	struct patience patience = patience_begin(CAPTURE_WAIT_NS);
 
 	/* pairs with the load in count_in() */
 	atomic_fetch_add(&changes, 1);
 	/* pairs with capture_join_begins(), and comes after the first */
 	atomic_fetch_add(&changes_begun, 1);
-	if (lock_wait_for_zero(&captured_calls, deadline_ns))
+	if (patience_wait_for_zero(&captured_calls, &patience))
 		return true;
 	capture_change_end();
 	log_error("a captured call, or a free in stream order, of another thread does not return, "
@@ -178,4 +223,6 @@ void capture_reset_after_fork(void)
 	atomic_store(&changes, 0);
 	atomic_store(&capture_begins, 0);
 	atomic_store(&capture_joins, 0);
+	atomic_store(&under_way, 0);
+	atomic_store(&begins_held, 0);
 }

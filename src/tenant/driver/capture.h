@@ -85,9 +85,30 @@ static inline void capture_leave(struct capture_call *call)
 		capture_leave_slowly(call);
 }
 
-/* Around the driver's call that begins a capture. */
+/*
+ * Whether a capture of any stream may be under way in the process, also one that nobody ends: no
+ * event of a whole context is to be had then.
+ */
+bool capture_may_be_on_slowly(void);
+static inline bool capture_may_be_on(void)
+{
+	/* relaxed: as above */
+	return UNLIKELY(atomic_load_explicit(&capture_was_begun, memory_order_relaxed)) &&
+	       capture_may_be_on_slowly();
+}
+
+/* Around the driver's call that begins a capture; and one has ended. */
 void capture_begin_begins(void);
-void capture_begin_ends(void);
+void capture_begin_ends(bool is_begun);
+void capture_ended(void);
+
+/*
+ * Around a driver's call that breaks captures. false: one may be under way in the process, and the driver must not be asked. Else a begin of
+ * another thread waits for the second, CAPTURE_HELD_NS at most.
+ */
+bool capture_hold_off_begins(void) MUST_CHECK;
+void capture_let_begins(void);
+#define CAPTURE_HELD_NS UINT64_C(1000000)
 
 /*
  * Around the driver's call by which a stream waits for an event. Where that is of a capture the stream joins it, and is

@@ -7,13 +7,18 @@
 __thread unsigned current_stays_calls;
 __thread uint64_t current_calls;
 
-bool current_enter(CUcontext context)
+CUcontext current_context(void)
 {
 	CUcontext current = NULL;
 
+	return cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS ? current
+										      : NULL;
+}
+
+bool current_enter(CUcontext context)
+{
 	if (!context || !cuda.cuCtxGetCurrent || !cuda.cuCtxPushCurrent_v2 ||
-		!cuda.cuCtxPopCurrent_v2 ||
-		(cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context))
+		!cuda.cuCtxPopCurrent_v2 || current_context() == context)
 		return false;
 	return cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 }

@@ -54,16 +54,26 @@ static inline void current_call_ends(const int *scope)
 	__attribute__((cleanup(current_call_ends), unused)) int current_scope_ = \
 		current_call_begins()
 
-static inline int current_stays_begins(void)
+static inline void current_stays_begin(void)
 {
 	current_stays_calls++;
+}
+
+static inline void current_stays_end(void)
+{
+	current_stays_calls--;
+}
+
+static inline int current_stays_begins(void)
+{
+	current_stays_begin();
 	return 0;
 }
 
 static inline void current_stays_ends(const int *scope)
 {
 	(void)scope;
-	current_stays_calls--;
+	current_stays_end();
 }
 
 #define CURRENT_STAYS()                                                           \
@@ -75,6 +85,9 @@ static inline bool current_may_change(void)
 {
 	return !current_stays_calls;
 }
+
+/* The context; NULL: there is none, or the driver does not say. */
+CUcontext current_context(void);
 
 /*
  * Makes the context current. False where nothing is to be undone: it is current already, it is NULL, or the driver

@@ -12,7 +12,6 @@
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 struct libc_symbols symbols_found;
 _Atomic bool symbols_are_found;
@@ -24,15 +23,15 @@ static const void *pointer(ElfW(Addr) base, ElfW(Addr) value)
 	return (const void *)(value < base ? base + value : value);
 }
 
-bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object *ret_object)
+static bool read_tables(
+	ElfW(Addr) base, const ElfW(Dyn) * dynamic, struct symbols_object *ret_object)
 {
-	struct symbols_object o = {.base = info->dlpi_addr};
-	const ElfW(Dyn) *d = NULL;
+	struct symbols_object o = {.base = base, .dynamic = dynamic};
+	const ElfW(Dyn) *soname = NULL;
 
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	for (; d && d->d_tag != DT_NULL; d++) {
+	for (const ElfW(Dyn) *d = dynamic; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SONAME)
+			soname = d;
 		if (d->d_tag == DT_SYMTAB)
 			o.symbols = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_STRTAB)
@@ -50,8 +49,27 @@ bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object 
 		if (d->d_tag == DT_PLTRELSZ)
 			o.relocation_bytes[1] = d->d_un.d_val;
 	}
+	if (soname && o.strings)
+		o.soname = o.strings + soname->d_un.d_val;
 	*ret_object = o;
 	return o.symbols && o.strings;
+}
+
+bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object *ret_object)
+{
+	const ElfW(Dyn) *dynamic = NULL;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return read_tables(info->dlpi_addr, dynamic, ret_object);
+}
+
+bool symbols_is_same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
 }
 
 /* The hash function of DT_GNU_HASH: Bernstein's, h * 33 + c from 5381. */
@@ -74,7 +92,7 @@ static const uint32_t *read_hash(const uint32_t *hash, const uint32_t **ret_buck
 }
 
 /* All that we ask for behave the same in all versions. */
-void *symbols_find_in(const struct symbols_object *o, const char *name)
+const ElfW(Sym) * symbols_look_up(const struct symbols_object *o, const char *name)
 {
 	uint32_t wanted = gnu_hash(name), bucket_count, first, i;
 	const uint32_t *buckets, *chain;
@@ -91,11 +109,18 @@ void *symbols_find_in(const struct symbols_object *o, const char *name)
 		uint32_t h = chain[i - first];
 
 		if ((h | 1) == (wanted | 1) && o->symbols[i].st_shndx != SHN_UNDEF &&
-			strcmp(o->strings + o->symbols[i].st_name, name) == 0)
-			return (void *)(o->base + o->symbols[i].st_value);
+			symbols_is_same(o->strings + o->symbols[i].st_name, name))
+			return &o->symbols[i];
 		if (h & 1)
 			return NULL;
 	}
+}
+
+void *symbols_find_in(const struct symbols_object *o, const char *name)
+{
+	const ElfW(Sym) *s = symbols_look_up(o, name);
+
+	return s ? (void *)(o->base + s->st_value) : NULL;
 }
 
 uint32_t symbols_count(const struct symbols_object *o)
@@ -117,41 +142,92 @@ uint32_t symbols_count(const struct symbols_object *o)
 	return last + 1;
 }
 
-static bool is_named(const char *path, const char *name)
-{
-	const char *slash = strrchr(path, '/');
+/* The linker's names for where this library begins and ends in memory, and for its dynamic section. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-	return strncmp(slash ? slash + 1 : path, name, strlen(name)) == 0;
+void *symbols_find_own(const char *name)
+{
+	struct symbols_object own;
+
+	return read_tables((ElfW(Addr))__ehdr_start, _DYNAMIC, &own) ? symbols_find_in(&own, name)
+								     : NULL;
+}
+
+bool symbols_is_own(const void *address)
+{
+	return (const char *)address >= __ehdr_start && (const char *)address < _end;
+}
+
+/* Weak, so that the dynamic linker need not be named as a library of ours. */
+extern struct r_debug _r_debug __attribute__((weak));
+
+static bool is_libc(const char *path)
+{
+	static const char *const names[] = {"libc.so", "libdl.so", "libc-2.", "libdl-2."};
+	const char *file = path;
+
+	for (const char *c = path; *c; c++)
+		if (*c == '/')
+			file = c + 1;
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+		for (unsigned k = 0; file[k] == names[i][k]; k++)
+			if (!names[i][k + 1])
+				return true;
+	return false;
+}
+
+static void find_in_libc(const char *path, const struct symbols_object *o, struct libc_symbols *s)
+{
+	if (!is_libc(path))
+		return;
+	if (!s->dlsym)
+		s->dlsym = (dlsym_fn *)symbols_find_in(o, "dlsym");
+	if (!s->dlvsym)
+		s->dlvsym = (dlvsym_fn *)symbols_find_in(o, "dlvsym");
+	if (!s->dlopen)
+		s->dlopen = (dlopen_fn *)symbols_find_in(o, "dlopen");
+	if (!s->dlclose)
+		s->dlclose = (dlclose_fn *)symbols_find_in(o, "dlclose");
+	if (!s->each)
+		s->each = (symbols_each_fn *)symbols_find_in(o, "dl_iterate_phdr");
+}
+
+static bool is_complete(const struct libc_symbols *s)
+{
+	return s->dlsym && s->dlvsym && s->dlopen && s->dlclose && s->each;
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct libc_symbols *s = data;
 	struct symbols_object o;
 
 	(void)size;
-	if (!info->dlpi_name ||
-		(!is_named(info->dlpi_name, "libc.so") && !is_named(info->dlpi_name, "libdl.so") &&
-			!is_named(info->dlpi_name, "libc-2.") &&
-			!is_named(info->dlpi_name, "libdl-2.")))
-		return 0;
-	if (!symbols_read_object(info, &o))
-		return 0;
-	if (!s->dlsym)
-		s->dlsym = (dlsym_fn *)symbols_find_in(&o, "dlsym");
-	if (!s->dlvsym)
-		s->dlvsym = (dlvsym_fn *)symbols_find_in(&o, "dlvsym");
-	if (!s->dlopen)
-		s->dlopen = (dlopen_fn *)symbols_find_in(&o, "dlopen");
+	if (info->dlpi_name && symbols_read_object(info, &o))
+		find_in_libc(info->dlpi_name, &o, data);
 	return 0;
 }
 
+/*
+ * The list that the dynamic linker keeps for debuggers is read once, without its lock: the first who asks does it while the process
+ * begins, and the C library is there for good. Where it is not complete, before glibc 2.34, the rest may come later.
+ */
 bool symbols_find_libc(void)
 {
+	static _Atomic bool has_looked;
 	struct libc_symbols s = {.dlsym = NULL};
+	struct symbols_object o;
 
-	dl_iterate_phdr(visit, &s);
-	if (!s.dlsym || !s.dlvsym || !s.dlopen)
+	/* relaxed: two threads that both look find the same */
+	if (&_r_debug && !atomic_exchange_explicit(&has_looked, true, memory_order_relaxed))
+		for (const struct link_map *m = _r_debug.r_map; m && !is_complete(&s);
+			m = m->l_next)
+			if (m->l_name && read_tables(m->l_addr, m->l_ld, &o))
+				find_in_libc(m->l_name, &o, &s);
+	if (!is_complete(&s))
+		dl_iterate_phdr(visit, &s);
+	if (!is_complete(&s))
 		return false;
 	/* Two threads may both come here; they write the same words. */
 	symbols_found = s;
@@ -195,10 +271,17 @@ static int visit_next(struct dl_phdr_info *info, size_t size, void *data)
 	return s->found != NULL;
 }
 
+void symbols_each(symbols_visit_fn *visit_object, void *data)
+{
+	const struct libc_symbols *libc = symbols_libc();
+
+	(libc ? libc->each : dl_iterate_phdr)(visit_object, data);
+}
+
 void *symbols_find_next(const void *caller, const char *name)
 {
 	struct search s = {.caller = caller, .name = name};
 
-	dl_iterate_phdr(visit_next, &s);
+	symbols_each(visit_next, &s);
 	return s.found;
 }

@@ -3,6 +3,9 @@
  * Symbols of loaded objects, found without the dynamic linker's help: the C library's own dlsym,
  * dlvsym and dlopen, although this library exports two of these names, and what RTLD_NEXT means for
  * a caller that is not us.
+ *
+ * The run time of a sanitizer asks our dlsym() for the functions that it is to stand in for, and cannot be called itself until
+ * it has them. So nothing here calls what it stands in for, string functions among them.
  */
 #pragma once
 
@@ -17,11 +20,16 @@
 typedef void *dlsym_fn(void *handle, const char *name);
 typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 typedef void *dlopen_fn(const char *path, int flags);
+typedef int dlclose_fn(void *handle);
+typedef int symbols_visit_fn(struct dl_phdr_info *info, size_t size, void *data);
+typedef int symbols_each_fn(symbols_visit_fn *visit, void *data);
 
 struct libc_symbols {
 	dlsym_fn *dlsym;
 	dlvsym_fn *dlvsym;
 	dlopen_fn *dlopen;
+	dlclose_fn *dlclose;
+	symbols_each_fn *each; /* dl_iterate_phdr() */
 };
 
 /* Filled once; use symbols_libc(). */
@@ -50,9 +58,14 @@ extern bool symbols_have_no_driver;
  */
 void *symbols_find_next(const void *caller, const char *name);
 
+/* dl_iterate_phdr(). Context: any thread. */
+void symbols_each(symbols_visit_fn *visit, void *data);
+
 /* The tables of a loaded object. */
 struct symbols_object {
 	ElfW(Addr) base;
+	const ElfW(Dyn) * dynamic;
+	const char *soname; /* NULL: it has none */
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *hash, *old_hash; /* DT_GNU_HASH, DT_HASH; NULL: it has none */
@@ -65,6 +78,18 @@ bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object 
 
 /* The function that it defines, of any version; NULL where it does not, or has no DT_GNU_HASH. */
 void *symbols_find_in(const struct symbols_object *object, const char *name);
+
+/* What this library exports under that name; NULL where it does not. Context: anywhere. */
+void *symbols_find_own(const char *name);
+
+/* Whether the address lies in this library. Context: anywhere. */
+bool symbols_is_own(const void *address);
+
+/* The same, as the table has it. */
+const ElfW(Sym) * symbols_look_up(const struct symbols_object *object, const char *name);
+
+/* strcmp() == 0. */
+bool symbols_is_same(const char *a, const char *b);
 
 /* How many places its table of symbols has, as its hash table tells. */
 uint32_t symbols_count(const struct symbols_object *object);

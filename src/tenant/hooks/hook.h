@@ -63,6 +63,12 @@ extern _Atomic bool hook_has_cuda, hook_has_nvml;
 
 bool hook_attach_cuda_slowly(void);
 bool hook_attach_nvml_slowly(void);
+
+/*
+ * Where no driver is loaded: the function of that name that the program would have had without us, as of a library that loads the driver
+ * when it is first called. NULL where there is none.
+ */
+void *hook_find_other(const char *symbol);
 int hook_begun_slowly(void);
 void hook_ended_slowly(void);
 
@@ -166,22 +172,29 @@ static inline void hook_ended(const int *scope)
 }
 #define HOOK_SCOPE __attribute__((cleanup(hook_ended), unused)) const int hook_scope_ = hook_begun()
 
+/* A call that no driver is there for. */
+#define HOOK_OTHER(error, symbol, ...)                                              \
+	({                                                                          \
+		symbol##_fn *hook_other_ = (symbol##_fn *)hook_find_other(#symbol); \
+		hook_other_ ? hook_other_(HOOK_NAMES(__VA_ARGS__)) : error;         \
+	})
+
 /* The exported function: checked against its row and its type. */
 #define HOOK_EXPORT(symbol)                                                           \
 	_Static_assert(HOOK_##symbol < HOOK_COUNT, "no row in cuda.def or nvml.def"); \
 	__attribute__((visibility("default"))) symbol##_fn symbol;
 
-#define HOOK_ATTACHED(result, library, error, symbol, ...)          \
-	HOOK_EXPORT(symbol)                                         \
-	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__)); \
-	result symbol(HOOK_PARAMS(__VA_ARGS__))                     \
-	{                                                           \
-		CANCEL_PUT_OFF;                                     \
-		if (!hook_attach_##library())                       \
-			return error;                               \
-		HOOK_SCOPE;                                         \
-		return symbol##_body(HOOK_NAMES(__VA_ARGS__));      \
-	}                                                           \
+#define HOOK_ATTACHED(result, library, error, symbol, ...)             \
+	HOOK_EXPORT(symbol)                                            \
+	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__));    \
+	result symbol(HOOK_PARAMS(__VA_ARGS__))                        \
+	{                                                              \
+		CANCEL_PUT_OFF;                                        \
+		if (!hook_attach_##library())                          \
+			return HOOK_OTHER(error, symbol, __VA_ARGS__); \
+		HOOK_SCOPE;                                            \
+		return symbol##_body(HOOK_NAMES(__VA_ARGS__));         \
+	}                                                              \
 	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__))
 
 /* HOOK_BODY(symbol, type, name, ...) { ... }: a function of CUDA. Without parameters: HOOK_BODY(symbol, void). */
@@ -193,19 +206,19 @@ static inline void hook_ended(const int *scope)
 	HOOK_ATTACHED(nvmlReturn_t, nvml, NVML_ERROR_UNINITIALIZED, symbol, __VA_ARGS__)
 
 /* One form of a function. Where is_free holds, the call is the driver's alone. */
-#define HOOK_FORM(symbol, body, zero, is_free, ...)                              \
-	HOOK_EXPORT(symbol)                                                      \
-	CUresult symbol(HOOK_PARAMS(__VA_ARGS__))                                \
-	{                                                                        \
-		const CUstream null_stream = zero;                               \
-                                                                                 \
-		if (is_free)                                                     \
-			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));             \
-		CANCEL_PUT_OFF;                                                  \
-		if (!hook_attach_cuda())                                         \
-			return CUDA_ERROR_NOT_INITIALIZED;                       \
-		HOOK_SCOPE;                                                      \
-		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__)); \
+#define HOOK_FORM(symbol, body, zero, is_free, ...)                                         \
+	HOOK_EXPORT(symbol)                                                                 \
+	CUresult symbol(HOOK_PARAMS(__VA_ARGS__))                                           \
+	{                                                                                   \
+		const CUstream null_stream = zero;                                          \
+                                                                                            \
+		if (is_free)                                                                \
+			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));                        \
+		CANCEL_PUT_OFF;                                                             \
+		if (!hook_attach_cuda())                                                    \
+			return HOOK_OTHER(CUDA_ERROR_NOT_INITIALIZED, symbol, __VA_ARGS__); \
+		HOOK_SCOPE;                                                                 \
+		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__));            \
 	}
 
 #define HOOK_BOTH(kind, symbol, suffix, is_free, ...)                                            \

@@ -4,15 +4,15 @@
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 
-#define BEGIN(...)                           \
-	{                                    \
-		CUresult r;                  \
-                                             \
-		gate_capture_begins(stream); \
-		capture_begin_begins();      \
-		r = real(__VA_ARGS__);       \
-		capture_begin_ends();        \
-		return r;                    \
+#define BEGIN(...)                                     \
+	{                                              \
+		CUresult r;                            \
+                                                       \
+		gate_capture_begins(stream);           \
+		capture_begin_begins();                \
+		r = real(__VA_ARGS__);                 \
+		capture_begin_ends(r == CUDA_SUCCESS); \
+		return r;                              \
 	}
 
 HOOK_FORMS(cuStreamBeginCapture, _ptsz, CUstream, stream)
@@ -28,7 +28,13 @@ BEGIN(stream, graph, dependencies, edges, count, mode)
 
 HOOK_FORMS(cuStreamEndCapture, _ptsz, CUstream, stream, CUgraph *, graph)
 {
-	return CAPTURE_CHANGE(CUDA_ERROR_NOT_READY, real(stream, graph));
+	bool was_on = capture_is_on(stream);
+	CUresult r = CAPTURE_CHANGE(CUDA_ERROR_NOT_READY, real(stream, graph));
+
+	/* Whatever the driver answers: a capture that failed before ends with an error. */
+	if (was_on && !capture_is_on(stream))
+		capture_ended();
+	return r;
 }
 
 HOOK_FORMS(cuStreamWaitEvent, _ptsz, CUstream, stream, CUevent, event, unsigned int, flags)

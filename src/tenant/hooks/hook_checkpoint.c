@@ -54,15 +54,22 @@ static CUresult begin(int pid, struct evict_hold *ret_hold)
 	return r == 0 ? CUDA_SUCCESS : refuse(pid, "its accounting cannot be kept");
 }
 
-/* What is no restore changes nothing that the books say. */
+static void end(const struct evict_hold *hold)
+{
+	evict_let_go(&state.region, hold);
+}
+
+#define HELD _cleanup_(end) struct evict_hold hold = HOLD_NULL
+
+/* What moves no memory, and may wait for long, is asked without the hold. */
 static CUresult begin_without(int pid)
 {
-	_cleanup_(evict_let_go) struct evict_hold hold = HOLD_NULL;
+	HELD;
 
 	return begin(pid, &hold);
 }
 
-#define CHECKPOINT(symbol, type)                                       \
+#define WITHOUT_HOLD(symbol, type)                                     \
 	HOOK_BODY(symbol, int, pid, type *, args)                      \
 	{                                                              \
 		CUresult r = begin_without(pid);                       \
@@ -71,14 +78,22 @@ static CUresult begin_without(int pid)
 	}
 
 /* For processes of the slice alone, while it is not suspended. */
-CHECKPOINT(cuCheckpointProcessLock, CUcheckpointLockArgs)
-CHECKPOINT(cuCheckpointProcessCheckpoint, CUcheckpointCheckpointArgs)
-CHECKPOINT(cuCheckpointProcessUnlock, CUcheckpointUnlockArgs)
+WITHOUT_HOLD(cuCheckpointProcessLock, CUcheckpointLockArgs)
+WITHOUT_HOLD(cuCheckpointProcessUnlock, CUcheckpointUnlockArgs)
+
+/* Nobody takes the memory that becomes free for memory that somebody has freed (evict_stays()). */
+HOOK_BODY(cuCheckpointProcessCheckpoint, int, pid, CUcheckpointCheckpointArgs *, args)
+{
+	HELD;
+	CUresult r = begin(pid, &hold);
+
+	return r == CUDA_SUCCESS ? cuda.cuCheckpointProcessCheckpoint(pid, args) : r;
+}
 
 /* The same, and on the devices where it was: on others nobody would be charged for it. */
 HOOK_BODY(cuCheckpointProcessRestore, int, pid, CUcheckpointRestoreArgs *, args)
 {
-	_cleanup_(evict_let_go) struct evict_hold hold = HOLD_NULL;
+	HELD;
 	CUresult r;
 
 	(void)(args && HOOK_COPY(args));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "region/ledger.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped_share.h"
@@ -17,6 +18,7 @@
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/memory/reconcile.h"
 #include "tenant/slice/quota.h"
 
 /* A handle that no process of the slice could open is given out where handles of others are opened alone. */
@@ -249,14 +251,14 @@ static CUresult find_device(CUmemGenericAllocationHandle handle, struct device *
  */
 static bool is_believed(const struct import *import, uint64_t bytes)
 {
-	uint64_t deadline_ns;
+	struct patience patience;
 
 	if (!import->is_shared || bytes != import->bytes)
 		return false;
-	deadline_ns = clock_now_ns() + RELEASE_WAIT_NS;
+	patience = patience_begin(RELEASE_WAIT_NS);
 	for (unsigned i = 0; ipc_holds(import->shared) != 1; i++) {
 		/* A call that lets go of it is in the traffic. */
-		if ((uint32_t)charge_traffic() == 0 || clock_now_ns() > deadline_ns)
+		if ((uint32_t)charge_traffic() == 0 || patience_is_over(&patience))
 			return ipc_holds(import->shared) == 1;
 		lock_rest(i);
 	}
@@ -304,6 +306,36 @@ static CUresult import_again(struct import *import, CUmemGenericAllocationHandle
 	return r;
 }
 
+/* Where this process made what it imports; NULL: elsewhere. */
+static struct device *own_device(const struct import *import)
+{
+	int entry = import->is_shared ? ipc_own_entry(import->shared) : -1;
+
+	for (int i = 0; entry >= 0 && i < STATE_ORDINALS; i++) {
+		struct device *device = state_known_device(i);
+
+		if (device && device->entry == (unsigned)entry)
+			return device;
+	}
+	return NULL;
+}
+
+/* What its maker has released and imports again may be in NVML's figure for it once more, and is in the books already. */
+static CUresult import_anew(struct import *import, CUmemAllocationHandleType type,
+	CUmemGenericAllocationHandle *ret_handle)
+{
+	struct device *own = own_device(import);
+	struct reconcile_figure before = {.is_told = false};
+	CUresult r;
+
+	if (own)
+		before = reconcile_ask(own);
+	r = cuda.cuMemImportFromShareableHandle(ret_handle, import->handle, type);
+	if (own && r == CUDA_SUCCESS && reconcile_has_risen(own, &before, import->bytes))
+		ipc_show_again(import->shared);
+	return r;
+}
+
 /*
  * The driver is asked, where it has to be. Until it has the memory or says no, what is held here may be what another
  * thread has just released: in the books, and nowhere else.
@@ -318,7 +350,7 @@ static CUresult fetch(void *handle, CUmemAllocationHandleType type, struct impor
 	r = import_again(import, ret_handle);
 	*ret_is_new = r == CUDA_ERROR_NOT_FOUND;
 	if (*ret_is_new)
-		r = cuda.cuMemImportFromShareableHandle(ret_handle, import->handle, type);
+		r = import_anew(import, type, ret_handle);
 	import_end(import);
 	if (r != CUDA_SUCCESS)
 		import_undo(import);

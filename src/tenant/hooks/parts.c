@@ -22,6 +22,8 @@
 #include "tenant/compute/untracked.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/own_events.h"
+#include "tenant/driver/scope.h"
+#include "tenant/driver/symbols.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
@@ -117,4 +119,9 @@ bool hook_attach_nvml_slowly(void)
 	/* pairs with the acquire in hook_attach_nvml() */
 	atomic_store_explicit(&hook_has_nvml, true, memory_order_release);
 	return true;
+}
+
+void *hook_find_other(const char *symbol)
+{
+	return symbols_have_no_driver ? NULL : scope_find_function(symbol);
 }

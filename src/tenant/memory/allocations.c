@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/chunk.h"
 #include "tenant/memory/contexts.h"
@@ -178,10 +179,10 @@ uint64_t allocations_bytes(const struct allocation *allocation)
 {
 	const struct holding *h = &allocation->holding;
 
-	/* Of a chunk that is shared, or of a shared allocation, this one's part cannot be told from what is free. */
-	return h->flags & (HOLDING_IN_CHUNK | HOLDING_SHARED)
-		       ? CHUNK_BYTES
-		       : (uint64_t)h->units * REGION_UNIT_BYTES;
+	if (h->flags & HOLDING_SHARED)
+		return ipc_steps(h->shared) * MARK_STEP_BYTES;
+	/* Of a chunk that others have a part in this one's part cannot be told from what is free. */
+	return h->flags & HOLDING_IN_CHUNK ? CHUNK_BYTES : (uint64_t)h->units * REGION_UNIT_BYTES;
 }
 
 void allocations_give_back(const struct allocation *allocation)

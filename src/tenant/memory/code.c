@@ -9,6 +9,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/current.h"
 #include "region/ledger.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
@@ -167,7 +168,7 @@ static bool wait_for_others(CUlibrary library, struct lock **ret_alone)
 		libraries_image(library).is_known || state_current_device(&device) != CUDA_SUCCESS)
 		return true;
 	lock = &first_uses[device->ordinal];
-	if (!lock_enter_within(lock, FIRST_USE_WAIT_NS))
+	if (!patience_lock(lock, FIRST_USE_WAIT_NS))
 		return false;
 	*ret_alone = lock;
 	return true;

@@ -4,8 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "base/clock.h"
-#include "base/lock.h"
+#include "tenant/driver/patience.h"
 
 /* Contexts are made in some seconds on a cold machine. */
 #define ENTER_WAIT_NS UINT64_C(60000000000)
@@ -18,12 +17,12 @@ static _Atomic uint32_t calls;
 
 static bool enter(uint32_t most, uint32_t more, uint64_t longest_ns)
 {
-	uint64_t deadline_ns = clock_now_ns() + longest_ns;
+	struct patience patience = patience_begin(longest_ns);
 	uint32_t there = atomic_load(&calls);
 
 	for (unsigned i = 0;; i++) {
 		if (there > most) {
-			if (clock_now_ns() > deadline_ns)
+			if (patience_is_over(&patience))
 				return false;
 			lock_rest(i);
 			there = atomic_load(&calls);

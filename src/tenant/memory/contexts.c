@@ -9,20 +9,22 @@
  * too, has one thread at a time make or end a device's primary context.
  */
 #define LOG_TOPIC LOG_MEMORY
+#include "tenant/driver/attach.h"
+#include "tenant/driver/own_thread.h"
+#include "tenant/driver/patience.h"
+#include "tenant/memory/context_calls.h"
+#include "tenant/memory/context_size.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/reconcile.h"
+#include "tenant/memory/table.h"
+#include "tenant/slice/own_pid.h"
+#include "tenant/slice/parts.h"
 
 #include <errno.h>
 
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "tenant/driver/attach.h"
-#include "tenant/slice/own_pid.h"
-#include "tenant/slice/parts.h"
-#include "tenant/memory/context_calls.h"
-#include "tenant/memory/context_size.h"
-#include "tenant/memory/table.h"
-#include "tenant/memory/reconcile.h"
 
 /* Longest wait for another thread that makes or ends the primary context: some seconds on a cold machine. */
 #define PRIMARY_WAIT_NS UINT64_C(60000000000)
@@ -195,6 +197,7 @@ CUresult contexts_destroy_begin(CUcontext context, struct context_end *ret_end)
 	}
 	if (!ret_end->is_known)
 		log_debug("a context is none of ours");
+	own_thread_hold();
 	parts_context_ends(context);
 	charge_stray_begins();
 	return CUDA_SUCCESS;
@@ -207,6 +210,7 @@ void contexts_destroy_end(const struct context_end *end, bool is_destroyed)
 
 	if (is_destroyed && holding->serial)
 		end_life(state_device(holding->device), context, holding->life);
+	own_thread_let_go();
 	/* Now, so that an event's word for what waits in the context's streams is not believed before that is known. */
 	charge_stray_ends(NULL);
 	holding_end_done(&end->holding, is_destroyed);
@@ -239,9 +243,10 @@ CUresult contexts_primary_begin(struct device *device, bool may_come, struct pri
 
 	*ret_call = (struct primary_call){.device = device,
 		.charge = CHARGE_NULL,
-		.is_alone = lock_enter_within(&p->lock, PRIMARY_WAIT_NS),
+		.is_alone = patience_lock(&p->lock, PRIMARY_WAIT_NS),
 		.is_stray = !may_come};
 	if (!may_come) {
+		own_thread_hold();
 		parts_context_ends(atomic_load(&p->context));
 		charge_stray_begins();
 	}
@@ -303,8 +308,10 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 				call->device, &call->charge, &live[call->device->ordinal]);
 		follow_primary(p, call, context);
 	}
-	if (call->is_stray)
+	if (call->is_stray) {
+		own_thread_let_go();
 		charge_stray_ends(NULL);
+	}
 	if (!call->is_alone)
 		return r;
 	charge_undo(&call->charge);

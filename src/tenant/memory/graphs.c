@@ -35,6 +35,7 @@
 #include "base/log.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
@@ -59,7 +60,7 @@ static _Atomic uint32_t
 
 bool graphs_make_begin(void)
 {
-	uint64_t deadline_ns = clock_now_ns() + GRAPHS_WAIT_NS;
+	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
 
 	for (;;) {
 		/* pairs with the load in strange_begin(): one of the two sees the other */
@@ -67,7 +68,7 @@ bool graphs_make_begin(void)
 		if (LIKELY(!atomic_load(&strangers)))
 			return true;
 		atomic_fetch_sub(&makings, 1);
-		if (!lock_wait_for_zero(&strangers, deadline_ns))
+		if (!patience_wait_for_zero(&strangers, &patience))
 			break;
 	}
 	log_error("an executable graph is being destroyed for too long, so none is made");
@@ -88,9 +89,11 @@ static void strange_end(void)
 /* Makings that begin wait for it, so it is not kept waiting by those that follow each other. */
 static bool strange_begin(void)
 {
+	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+
 	/* pairs with the load in graphs_make_begin() */
 	atomic_fetch_add(&strangers, 1);
-	if (lock_wait_for_zero(&makings, clock_now_ns() + GRAPHS_WAIT_NS))
+	if (patience_wait_for_zero(&makings, &patience))
 		return true;
 	strange_end();
 	log_error("an executable graph is being made for too long, so none is destroyed");
@@ -137,12 +140,12 @@ static bool take(CUgraphExec exec, struct table_entry *ret_entry)
 
 static CUresult destroy(CUgraphExec exec)
 {
-	uint64_t deadline_ns = clock_now_ns() + GRAPHS_WAIT_NS;
+	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
 	struct table_entry entry;
 	CUresult r;
 
 	for (unsigned i = 0; !take(exec, &entry); i++) {
-		if (clock_now_ns() > deadline_ns)
+		if (patience_is_over(&patience))
 			return CUDA_ERROR_NOT_READY;
 		lock_rest(i);
 	}

@@ -22,26 +22,19 @@
 #include <errno.h>
 
 #include "base/fault.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "tenant/memory/aside.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/chunk.h"
 #include "tenant/memory/holding_ended.h"
-#include "tenant/memory/ipc.h"
-#include "tenant/memory/table.h"
+#include "tenant/memory/holding_tables.h"
 
-static struct table tables[HOLDING_TABLES];
-static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
+struct table holding_tables[HOLDING_TABLES];
+struct lock holding_share_lock;
 
 static void say_it_stays(void)
 {
 	log_warn("memory stays counted until the process ends");
-}
-
-static struct table_place enter(enum holding_table in, uint64_t key, bool may_add)
-{
-	return table_enter(&tables[in], key, may_add);
 }
 
 static void renew_serial(struct table_place *place)
@@ -123,7 +116,7 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
 {
 	struct holding gone;
-	struct table_place place = enter(in, key, true);
+	struct table_place place = holding_enter(in, key, true);
 
 	if (place.entry) {
 		gone = replace(in, &place, &holding);
@@ -140,7 +133,7 @@ int holding_put(enum holding_table in, uint64_t key, struct holding holding, uin
 static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32_t units,
 	const struct charge *charge, unsigned flags)
 {
-	struct table_place place = enter(in, key, true);
+	struct table_place place = holding_enter(in, key, true);
 	struct holding *h = &place.entry->holding, gone;
 	bool is_there;
 
@@ -195,7 +188,7 @@ int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding hol
 	uint64_t since, bool *ret_is_new, struct holding *ret_there)
 {
 	struct holding gone = {.serial = 0};
-	struct table_place place = enter(in, key, true);
+	struct table_place place = holding_enter(in, key, true);
 	int r = place.entry ? 0 : -ENOMEM;
 
 	*ret_is_new = place.entry && !is_same(&place.entry->holding, &holding);
@@ -217,7 +210,7 @@ int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding hol
 
 int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	TABLE_SCOPE place = holding_enter(in, key, false);
 
 	if (!place.entry)
 		return HOLDING_E_ABSENT;
@@ -227,7 +220,7 @@ int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding
 
 int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holding)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	TABLE_SCOPE place = holding_enter(in, key, false);
 
 	if (!place.entry)
 		return HOLDING_E_ABSENT;
@@ -238,7 +231,7 @@ int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holdin
 
 int holding_refer(enum holding_table in, uint64_t key, uint64_t life, struct holding *ret_there)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	TABLE_SCOPE place = holding_enter(in, key, false);
 
 	if (!place.entry || place.entry->holding.life != life || !place.entry->holding.references)
 		return HOLDING_E_ABSENT;
@@ -247,7 +240,7 @@ int holding_refer(enum holding_table in, uint64_t key, uint64_t life, struct hol
 
 int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	TABLE_SCOPE place = holding_enter(in, key, false);
 
 	if (!place.entry || !place.entry->holding.references)
 		return HOLDING_E_ABSENT;
@@ -258,7 +251,7 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 
 int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_holding)
 {
-	TABLE_SCOPE place = enter(in, key, true);
+	TABLE_SCOPE place = holding_enter(in, key, true);
 	struct holding *h = place.entry ? &place.entry->holding : NULL;
 
 	if (!h)
@@ -275,43 +268,6 @@ int holding_pin_key(enum holding_table in, uint64_t key, struct holding *ret_hol
 	return 0;
 }
 
-static bool has_shared(const struct holding *h, unsigned shared)
-{
-	return h->flags & HOLDING_SHARED && h->shared == shared;
-}
-
-struct shared_search {
-	unsigned shared;
-	uint64_t key; /* 0: none was found */
-};
-
-static void look_for_shared(const struct table_entry *entry, void *argument)
-{
-	struct shared_search *s = argument;
-
-	if (has_shared(&entry->holding, s->shared))
-		s->key = entry->key;
-}
-
-int holding_pin_shared(
-	enum holding_table in, unsigned shared, uint64_t *ret_key, struct holding *ret_holding)
-{
-	struct shared_search search = {.shared = shared};
-	struct holding h;
-
-	table_visit(&tables[in], look_for_shared, &search);
-	if (!search.key || holding_pin(in, search.key, &h) != 0)
-		return HOLDING_E_ABSENT;
-	/* Another thread may have ended it since it was seen. */
-	if (!has_shared(&h, shared)) {
-		holding_unpin(in, search.key, h.serial);
-		return HOLDING_E_ABSENT;
-	}
-	*ret_key = search.key;
-	*ret_holding = h;
-	return 0;
-}
-
 /* A call that is not under way any more, and what it leaves. */
 struct call_end {
 	unsigned pins, ends; /* which of the two it was */
@@ -323,7 +279,7 @@ struct call_end {
 static bool end_call(
 	enum holding_table in, uint64_t key, uint32_t serial, const struct call_end *call)
 {
-	struct table_place place = enter(in, key, false);
+	struct table_place place = holding_enter(in, key, false);
 	struct holding *h = place.entry ? &place.entry->holding : NULL, gone = {.serial = 0};
 	bool is_there = h && h->serial == serial;
 
@@ -367,7 +323,7 @@ bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial)
 static int begin_end(
 	enum holding_table in, uint64_t key, uint32_t serial, struct holding_end *ret_end)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	TABLE_SCOPE place = holding_enter(in, key, false);
 	struct holding *h = place.entry ? &place.entry->holding : NULL;
 
 	*ret_end = (struct holding_end){.key = key, .in = (uint8_t)in};
@@ -398,7 +354,7 @@ int holding_end_begin_of(
 void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding)
 {
 	/* Its place was freed a moment ago, so this needs no memory unless others took it since. */
-	TABLE_SCOPE place = enter(in, key, true);
+	TABLE_SCOPE place = holding_enter(in, key, true);
 
 	if (place.entry &&
 		(place.entry->holding.serial == 0 || place.entry->holding.flags & HOLDING_NOBODYS))
@@ -455,7 +411,7 @@ static void end_all(enum holding_table in,
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
 
-	while (table_take_next(&tables[in], is_wanted, what, &cursor, &entry) == 0) {
+	while (table_take_next(&holding_tables[in], is_wanted, what, &cursor, &entry) == 0) {
 		if (entry.holding.pins)
 			say_it_stays();
 		else
@@ -472,7 +428,7 @@ void holding_end_all(enum holding_table in,
 bool holding_change(
 	enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change, void *context)
 {
-	TABLE_SCOPE place = enter(in, key, may_add);
+	TABLE_SCOPE place = holding_enter(in, key, may_add);
 
 	if (!place.entry)
 		return false;
@@ -482,63 +438,6 @@ bool holding_change(
 	if (place.entry->holding.references == 0)
 		table_remove(&place);
 	return true;
-}
-
-/* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
-static bool charge_for_sharing(const struct holding *h, struct ipc_memory *memory)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-
-	memory->device = state_device(h->device);
-	memory->kind = (enum charge_kind)h->kind;
-	memory->bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
-	if (!(h->flags & HOLDING_IN_CHUNK))
-		return true;
-	if (charge_reserve(memory->device, CHUNK_BYTES, memory->kind, &charge) != CUDA_SUCCESS)
-		return false;
-	memory->bytes = charge_take(&charge);
-	memory->is_beyond = true;
-	return true;
-}
-
-static bool become_shared(enum holding_table in, uint64_t key, const struct holding *was,
-	unsigned flags, unsigned shared)
-{
-	TABLE_SCOPE place = enter(in, key, false);
-
-	if (!place.entry || place.entry->holding.serial != was->serial)
-		return false;
-	place.entry->holding.shared = shared;
-	place.entry->holding.flags |= (uint16_t)(HOLDING_SHARED | flags);
-	return true;
-}
-
-bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memory, unsigned flags,
-	unsigned *ret_shared)
-{
-	struct holding h;
-	LOCK_SCOPE(&share_lock);
-
-	if (holding_get(in, key, &h) != 0 ||
-		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT | HOLDING_NOBODYS))
-		return false;
-	*ret_shared = h.shared;
-	if (h.flags & HOLDING_SHARED)
-		return true;
-	if (!charge_for_sharing(&h, memory))
-		return false;
-	if (!ipc_make(memory, ret_shared)) {
-		if (h.flags & HOLDING_IN_CHUNK)
-			charge_give_back(memory->device, memory->bytes, memory->kind);
-		return false;
-	}
-	if (become_shared(in, key, &h, flags, *ret_shared))
-		return true;
-	/* It ended meanwhile, and that gives back what the shared allocation has now, unless it was a chunk's part. */
-	if (!(h.flags & HOLDING_IN_CHUNK))
-		charge_anyway(memory->device, memory->bytes, memory->kind);
-	ipc_let_go(*ret_shared, true);
-	return false;
 }
 
 static bool is_of_life(const struct table_entry *entry, uint64_t life)
@@ -561,8 +460,8 @@ void holding_life_ended(struct device *device, uint64_t life)
 void holding_reset_after_fork(void)
 {
 	for (unsigned i = 0; i < HOLDING_TABLES; i++)
-		table_forget(&tables[i]);
+		table_forget(&holding_tables[i]);
 	chunk_reset_after_fork();
 	aside_reset_after_fork();
-	share_lock = (struct lock)LOCK_INIT;
+	holding_share_lock = (struct lock)LOCK_INIT;
 }

@@ -22,7 +22,10 @@ static uint64_t bytes_of(const struct holding *h)
 
 void holding_keep(const struct holding *holding)
 {
-	if (!(holding->flags & (HOLDING_SHARED | HOLDING_OBJECT)))
+	/* Its hold stays, and with it the charge. */
+	if (holding->flags & HOLDING_SHARED)
+		ipc_hide(holding->shared);
+	else if (!(holding->flags & HOLDING_OBJECT))
 		charge_hide(state_device(holding->device), bytes_of(holding),
 			(enum charge_kind)holding->kind);
 }

@@ -247,6 +247,34 @@ void ipc_let_go(unsigned shared, bool is_over)
 	errno = saved_errno;
 }
 
+void ipc_hide(unsigned shared)
+{
+	struct part *p = &parts[shared];
+	LOCK_SCOPE(&parts_lock);
+
+	if (p->is_shown)
+		add_to_sum(p, -(uint64_t)p->units);
+	p->is_shown = false;
+}
+
+void ipc_show_again(unsigned shared)
+{
+	struct part *p = &parts[shared];
+	LOCK_SCOPE(&parts_lock);
+
+	if (!p->is_shown)
+		add_to_sum(p, p->units);
+	p->is_shown = true;
+}
+
+int ipc_own_entry(unsigned shared)
+{
+	uint64_t word = atomic_load(&state.region.file->own.shared[shared].word);
+
+	return word && ledger_shared_slot(word) == state.slot ? (int)ledger_shared_device(word)
+							      : -1;
+}
+
 void ipc_show(const struct device *device, int64_t bytes)
 {
 	/* relaxed: as in add_to_sum() */

@@ -67,6 +67,13 @@ bool ipc_set_name(unsigned shared, const struct shared_name *name) MUST_CHECK;
 /* Lets it go once. The memory's maker says so when nobody else can open it any more (is_over). */
 void ipc_let_go(unsigned shared, bool is_over);
 
+/* What NVML showed for this process is kept by something else when the process has ended its last reference: the hold stays, and it is shown no more. */
+void ipc_hide(unsigned shared);
+/* NVML shows it for this process, which made it, has let it go, and imports it again; until it lets go of that. */
+void ipc_show_again(unsigned shared);
+/* The entry of the device on which this process made it; -1: another one did. */
+int ipc_own_entry(unsigned shared);
+
 /* NVML shows so much more (or less) of what the process made and shares: a pool's reserve changes. */
 void ipc_show(const struct device *device, int64_t bytes);
 

@@ -12,6 +12,7 @@
 #include "base/mark.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/ipc.h"
 
 /* Puts the shared allocation's mark on one more descriptor; the first one gives it its mark. */
@@ -85,7 +86,7 @@ static struct lock imports_lock;
 
 bool mapped_imports_enter(void)
 {
-	return lock_enter_within(&imports_lock, IMPORT_WAIT_NS);
+	return patience_lock(&imports_lock, IMPORT_WAIT_NS);
 }
 
 void mapped_imports_leave(bool is_entered)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "tenant/driver/patience.h"
 
 /* Ranges in which a call maps or unmaps; at most so many at once. */
 #define TURNS	     64
@@ -41,11 +42,11 @@ static bool find_place(const struct turn *own, int *ret_place)
 int mapped_turn_enter(CUdeviceptr at, uint64_t bytes)
 {
 	struct turn own = {.at = at, .end = at + bytes < at ? UINT64_MAX : at + bytes};
-	uint64_t until_ns = clock_now_ns() + TURN_WAIT_NS;
+	struct patience patience = patience_begin(TURN_WAIT_NS);
 	bool is_ours;
 	int place;
 
-	for (unsigned i = 0; clock_now_ns() < until_ns; i++) {
+	for (unsigned i = 0; !patience_is_over(&patience); i++) {
 		if (!lock_enter_within(&turns.lock, TURN_WAIT_NS))
 			return TURN_NONE;
 		is_ours = find_place(&own, &place);

@@ -2,7 +2,10 @@
 /* What one call took, of which nothing tells that: by the driver's figure before and after it. */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "region/evict.h"
 #include "region/ledger.h"
+#include "region/shared.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/account.h"
 #include "tenant/memory/quiet.h"
 #include "tenant/memory/reconcile.h"
@@ -59,6 +62,17 @@ struct told {
 	uint64_t charged_bytes; /* as unattributed, as of the look that tells this */
 };
 
+/* Who has died, and what descriptors alone kept and are closed, is found first, and is a change; their marks may stand elsewhere, too. */
+static bool stays(struct device *d)
+{
+	uint64_t changes = ledger_changes(state.region.file, d->entry);
+
+	charge_reap(d);
+	return changes == ledger_changes(state.region.file, d->entry) &&
+	       shared_left_bytes(&state.region, d->entry) == 0 &&
+	       evict_stays(&state.region, d->entry);
+}
+
 /*
  * By how much the unattributed part has grown, as far as can be told; under the account's lock. Where other threads are
  * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
@@ -74,12 +88,12 @@ static struct told growth(struct account *t, struct device *d, const struct char
 
 	/*
 	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was
-	 * reserved, which may not fit and has to go again; it may have, where others gave back as much.
+	 * reserved, which may not fit and has to go again; it may have, where others gave back as much, or memory went to the host.
 	 */
 	account_owe(t);
 	owed = t->owed;
 	if (!nvml_is_begun() && t->misses.in_a_row == 0 && call->is_quiet &&
-		call->free_change_bytes <= reserved) {
+		call->free_change_bytes <= reserved && stays(d)) {
 		told.more = call->free_change_bytes ? reserved : 0;
 		return told;
 	}
@@ -144,7 +158,7 @@ static bool measure(struct account *t, struct device *d, const struct charge *ch
 		!is_worst_good_enough(d, charge, ret_told)) {
 		lock_leave(&t->lock);
 		quiet_wait_for_calls(until_ns);
-		*is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS);
+		*is_ours = patience_lock(&t->lock, RECONCILE_WAIT_NS);
 		is_over = clock_now_ns() >= until_ns;
 		if (!*is_ours)
 			break;
@@ -168,7 +182,7 @@ struct growth reconcile_guarded(
 	struct device *device, struct charge *charge, const struct reconcile_call *call)
 {
 	struct account *t = &accounts[device->ordinal];
-	bool is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS), is_measured = is_ours;
+	bool is_ours = patience_lock(&t->lock, RECONCILE_WAIT_NS), is_measured = is_ours;
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
 	struct told told = {.more = reserved};
 	struct growth found;
@@ -211,8 +225,7 @@ void reconcile_life_ended(struct device *device, uint64_t life)
 	struct table_entry entry;
 	uint64_t charged;
 
-	if (table_take(&untold, life, &entry) != 0 ||
-		!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
+	if (table_take(&untold, life, &entry) != 0 || !patience_lock(&t->lock, RECONCILE_WAIT_NS))
 		return;
 	/* A comparison since then has corrected it. */
 	charged = t->unattributed_bytes;

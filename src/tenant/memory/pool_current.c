@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 
 /* A current pool that is being destroyed stays current until the driver has destroyed it: so long at most. */
 #define CLOSING_WAIT_NS UINT64_C(1000000000)
@@ -56,7 +57,7 @@ static void changed(void)
 
 struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
 {
-	uint64_t deadline_ns = 0;
+	struct patience patience = {.longest_ns = 0};
 
 	for (unsigned i = 0;; i++) {
 		struct pool *pool;
@@ -65,9 +66,9 @@ struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
 		pool = *ret_handle ? pools_begin(*ret_handle) : NULL;
 		if (LIKELY(pool) || !*ret_handle)
 			return pool;
-		if (!deadline_ns)
-			deadline_ns = clock_now_ns() + CLOSING_WAIT_NS;
-		else if (clock_now_ns() > deadline_ns)
+		if (!patience.longest_ns)
+			patience = patience_begin(CLOSING_WAIT_NS);
+		else if (patience_is_over(&patience))
 			return NULL;
 		lock_rest(i);
 		changed();

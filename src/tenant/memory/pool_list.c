@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 
 /* Longest wait for a pool's handle that another thread is just being given. */
 #define CREATION_WAIT_NS 1000000000u
@@ -111,10 +112,10 @@ void pool_list_create_end(void)
 /* A handle may be known to another thread before the call that makes the pool has entered it. */
 static struct pool *find_after_creations(CUmemoryPool handle)
 {
-	uint64_t deadline = clock_now_ns() + CREATION_WAIT_NS;
+	struct patience patience = patience_begin(CREATION_WAIT_NS);
 	struct pool *p = NULL;
 
-	for (unsigned i = 0; atomic_load(&creations) > 0 && clock_now_ns() < deadline; i++) {
+	for (unsigned i = 0; atomic_load(&creations) > 0 && !patience_is_over(&patience); i++) {
 		p = pool_list_find(handle);
 		if (p)
 			return p;

@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
@@ -58,11 +59,9 @@ static bool share(struct pool *p, int fd, const struct shared_name *name, uint64
 /* What is being allocated was reserved before the pool was shared. None comes anew (reserve()). */
 static bool are_unshared_over(const struct pool *p)
 {
-	uint64_t deadline = clock_now_ns() + SHARE_WAIT_NS;
+	struct patience patience = patience_begin(SHARE_WAIT_NS);
 
-	for (unsigned i = 0; atomic_load(&p->unshared) > 0 && clock_now_ns() < deadline; i++)
-		lock_rest(i);
-	return atomic_load(&p->unshared) == 0;
+	return patience_wait_for_zero(&p->unshared, &patience);
 }
 
 bool pools_share(CUmemoryPool handle, int fd, const struct shared_name *name)

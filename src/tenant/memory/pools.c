@@ -2,32 +2,24 @@
 /*
  * Pools of stream-ordered memory, and the one of each device's graphs.
  *
- * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, and then,
- * under the pool's lock, reads what the pool holds and replaces the last reading. A reading was begun
- * after the growth of its call, so it includes it, or a later one that was booked before did; so the
- * reservation may go in either case.
- *
  * The driver says nothing of a pool that it was told to destroy, though it holds memory until the last of it is
  * freed and every stream has come to that. So a pool that the program destroys is destroyed in the driver when it
  * holds nothing: until then it can be asked.
  */
-#define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/pools.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
-#include "base/log.h"
-#include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/pool_list.h"
+#include "tenant/memory/pool_reading.h"
 
 /* Longest wait for a trim of ours in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -39,34 +31,6 @@
 #define STILL_WAIT_NS 50000000u
 
 static _Atomic bool some_are_dirty;
-
-/* Of what is charged as shared NVML shows what the pool holds now; its growth is shown by ipc_grow(). Under the pool's lock. */
-static void show_shared(struct pool *p, uint64_t held_bytes)
-{
-	uint64_t known = atomic_load(&p->held_bytes);
-
-	ipc_show(p->device, (int64_t)((held_bytes < known ? held_bytes : known) - p->shown_bytes));
-	p->shown_bytes = held_bytes;
-}
-
-/*
- * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
- * what is more is then to be moved to its shared allocation. Under the pool's lock.
- */
-static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
-{
-	int64_t change = (int64_t)(held_bytes - p->held_bytes);
-
-	FAULT("pool: read");
-	if (p->shared)
-		show_shared(p, held_bytes);
-	if (p->shared && change < 0)
-		return 0;
-	if (change < 0)
-		atomic_fetch_add(&p->losses, 1);
-	p->held_bytes = held_bytes;
-	return change;
-}
 
 /*
  * The handle, for one trim; NULL where the driver has destroyed the pool. Its destroyer first takes the handle
@@ -89,119 +53,12 @@ static void let_go(struct pool *p)
 	atomic_fetch_sub(&p->users, 1);
 }
 
-/* Bytes that the pool holds, by the driver; false where it does not answer. */
-static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_bytes)
-{
-	CUresult r = CUDA_ERROR_NOT_FOUND;
-	cuuint64_t held = 0;
-
-	if (pool_is_of_graphs(p) && cuda.cuDeviceGetGraphMemAttribute)
-		r = cuda.cuDeviceGetGraphMemAttribute(
-			p->device->ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
-	else if (!pool_is_of_graphs(p) && cuda.cuMemPoolGetAttribute)
-		r = cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held);
-	*ret_bytes = round_up_u64(held, REGION_UNIT_BYTES);
-	return r == CUDA_SUCCESS;
-}
-
 /* The next synchronization reads it again. */
 static void mark_dirty(struct pool *p)
 {
 	/* pairs with the exchanges in pools_synchronized(): a thread that sees the second sees the first */
 	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
-}
-
-/* Bytes that the pool holds more than by the last reading. Under its lock. */
-static int64_t read_change(struct pool *p, const struct charge *charge)
-{
-	CUmemoryPool handle = atomic_load(&p->asked);
-	uint64_t held;
-
-	FAULT("pool: held");
-	if (handle && read_held(p, handle, &held))
-		return replace_reading(p, held);
-	if (!handle && !charge->units)
-		return replace_reading(p, 0);
-	/* The driver says nothing: all that was reserved counts as taken. */
-	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
-	p->held_bytes += held;
-	if (p->shared)
-		p->shown_bytes += held;
-	return (int64_t)held;
-}
-
-/*
- * Of what was reserved in the pool's shared allocation so much is taken and stays there, and the rest is this process's again, to be
- * given back. Returns what was taken of it.
- */
-static int64_t settle(struct charge *charge, uint64_t taken_bytes)
-{
-	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
-	uint64_t stays = taken_bytes < bytes ? taken_bytes : bytes;
-
-	if (LIKELY(!charge->shared))
-		return 0;
-	if (stays < bytes)
-		ipc_shrink(charge->shared - 1, bytes - stays);
-	FAULT("pool: settled");
-	ledger_note(
-		state.region.file, state.slot, charge->device->entry, charge->kind, (int64_t)stays);
-	charge->units = (uint32_t)((bytes - stays) / REGION_UNIT_BYTES);
-	charge->shared = 0;
-	return (int64_t)stays;
-}
-
-/*
- * Reads the pool and books the change; what charge has reserved is part of the growth, or goes back. The question to the
- * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
- * uses a handle that is being destroyed. So is the booking: another thread that finds its growth in this reading gives
- * back what it reserved for it.
- */
-static void update_charge(struct pool *p, struct charge *charge)
-{
-	int64_t change, more;
-
-	if (!p->device)
-		return;
-	if (!charge->device)
-		*charge = (struct charge){.device = p->device, .kind = p->kind};
-	lock_enter(&p->lock);
-	/* both pair with is_as_read(): who has seen none of it sees this number unchanged */
-	atomic_fetch_add(&p->changes, 1);
-	change = read_change(p, charge);
-	more = change - settle(charge, change > 0 ? (uint64_t)change : 0);
-	charge_commit(charge, more);
-	/* Before another thread, whose growth this may be, gives back what it has reserved there. */
-	if (more > 0 && p->shared)
-		ipc_grow(p->shared - 1, (uint64_t)more);
-	atomic_fetch_add(&p->changes, 1);
-	lock_leave(&p->lock);
-	FAULT("pool: reading replaced");
-}
-
-/*
- * Whether the pool holds what was read last, which most allocations leave as it is: without the lock, so no other
- * thread may replace the reading from before our question until after the answer is compared.
- */
-static bool is_as_read(const struct pool *p)
-{
-	/* pairs with update_charge() */
-	uint32_t changes = atomic_load_explicit(&p->changes, memory_order_acquire);
-	CUmemoryPool handle = atomic_load(&p->asked);
-	uint64_t held;
-	bool is_same;
-
-	if (changes & 1 || !handle || !read_held(p, handle, &held))
-		return false;
-	is_same = held == atomic_load(&p->held_bytes);
-	/* pairs with update_charge(): a reading that was replaced before we compared shows here */
-	return is_same && atomic_load(&p->changes) == changes;
-}
-
-static void update(struct pool *p)
-{
-	update_charge(p, &(struct charge)CHARGE_NULL);
 }
 
 /* While a thread captures, what we ask the driver for ourselves must not end its capture. */
@@ -220,7 +77,7 @@ static void trim(struct pool *p, CUmemoryPool handle)
 		cuda.cuMemPoolTrimTo(handle, 0);
 	} else if (cuda.cuDeviceGraphMemTrim && lock_try(&p->still)) {
 		cuda.cuDeviceGraphMemTrim(p->device->ordinal);
-		update(p);
+		pool_reading_renew(p);
 		lock_leave(&p->still);
 	}
 }
@@ -235,7 +92,7 @@ static void trim_one(struct pool *p)
 	trim(p, handle);
 	FAULT("pool: trimmed");
 	let_go(p);
-	update(p);
+	pool_reading_renew(p);
 }
 
 /* No thread begins to use it any more, but for those that wait until it is known. */
@@ -263,7 +120,7 @@ static CUmemoryPool take_empty(struct pool *p)
 	lock_enter(&p->lock);
 	handle = atomic_load(&p->asked);
 	if (!handle || atomic_load(&p->handle) || atomic_load(&p->under_way) > 0 ||
-		!read_held(p, handle, &held) || held > 0)
+		!pool_reading_ask(p, handle, &held) || held > 0)
 		handle = NULL;
 	else
 		atomic_store(&p->asked, NULL);
@@ -288,7 +145,7 @@ static void finish(struct pool *p)
 		cuda.cuMemPoolDestroy(empty);
 	exchange_mode(mode);
 	if (empty)
-		update(p);
+		pool_reading_renew(p);
 	else
 		mark_dirty(p);
 }
@@ -299,7 +156,7 @@ static void look_at(struct pool *p)
 	if (p->may_end && !atomic_load(&p->handle) && atomic_load(&p->asked))
 		finish(p);
 	else
-		update(p);
+		pool_reading_renew(p);
 }
 
 void pools_collect(struct device *device)
@@ -381,7 +238,7 @@ int pools_add(CUmemoryPool handle, struct device *device)
 		return -ENOMEM;
 	/* The driver gives a handle out again when its pool is gone. What is in it is read before it is forgotten. */
 	if (there) {
-		update(p);
+		pool_reading_renew(p);
 		forget(there, handle);
 		mark_dirty(there);
 	}
@@ -395,7 +252,7 @@ CUresult pools_destroy(CUmemoryPool handle)
 	CUresult r;
 
 	if (p && p->may_end) {
-		update(p);
+		pool_reading_renew(p);
 		if (!atomic_compare_exchange_strong(&p->handle, &expected, NULL))
 			return CUDA_ERROR_INVALID_VALUE;
 		finish(p);
@@ -472,18 +329,18 @@ void pools_cancel(struct pool *pool, struct charge *charge)
 	if (is_unshared(pool, charge))
 		atomic_fetch_sub(&pool->unshared, 1);
 	else
-		(void)settle(charge, 0);
+		(void)pool_reading_settle(charge, 0);
 }
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
 	bool is_its_own = is_unshared(pool, charge);
 
-	if (LIKELY(charge->device && is_as_read(pool))) {
-		(void)settle(charge, 0);
+	if (LIKELY(charge->device && pool_reading_is_same(pool))) {
+		(void)pool_reading_settle(charge, 0);
 		charge_undo(charge);
 	} else {
-		update_charge(pool, charge);
+		pool_reading_book(pool, charge);
 	}
 	if (is_its_own)
 		atomic_fetch_sub(&pool->unshared, 1);
@@ -491,7 +348,7 @@ void pools_keep(struct pool *pool, struct charge *charge)
 
 uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)
 {
-	update(pool);
+	pool_reading_renew(pool);
 	*ret_losses = atomic_load(&pool->losses);
 	return pool->held_bytes;
 }
@@ -551,7 +408,7 @@ void pools_update(CUmemoryPool handle)
 	struct pool *p = pool_list_find(handle);
 
 	if (p)
-		update(p);
+		pool_reading_renew(p);
 }
 
 void pools_reset_after_fork(void)

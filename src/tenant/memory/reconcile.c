@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "region/ledger.h"
 #include "tenant/driver/call_end.h"
+#include "tenant/driver/patience.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
@@ -68,11 +69,12 @@ static _Atomic bool is_started;
 
 /*
  * A comparison lasts for milliseconds. One that does not end was left in the middle, by a handler of a signal that does not
- * return: without comparisons there is no quota. Seconds in which the process is stopped count as one.
+ * return: without comparisons there is no quota. Seconds in which the process is stopped count as one, and those in which a checkpoint
+ * keeps its calls in the driver as none.
  */
 static void doubt(struct account *t)
 {
-	if (clock_is_due(&t->next_doubt_ns, RECONCILE_CHECK_NS) &&
+	if (clock_is_due(&t->next_doubt_ns, RECONCILE_CHECK_NS) && !patience_is_stopped() &&
 		atomic_fetch_add(&t->doubts, 1) + 1 == DOUBTS_MAX)
 		state_on_failure("reconcile", "a comparison was left in the middle");
 }
@@ -271,8 +273,7 @@ struct reconcile_figure reconcile_ask(const struct device *device)
 	return figure;
 }
 
-/* By that call alone: none was under way before, and none has begun. */
-static bool has_risen(
+bool reconcile_has_risen(
 	const struct device *device, const struct reconcile_figure *before, uint64_t bytes)
 {
 	struct reconcile_figure now = reconcile_ask(device);
@@ -287,9 +288,9 @@ bool reconcile_is_shown(
 	struct account *t = &accounts[device->ordinal];
 	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	struct finding found;
-	bool is_shown = has_risen(device, before, bytes);
+	bool is_shown = reconcile_has_risen(device, before, bytes);
 
-	if (is_shown || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
+	if (is_shown || !patience_lock(&t->lock, RECONCILE_WAIT_NS))
 		return is_shown;
 	for (int i = 0; i < FINDING_LOOKS && !is_shown; i++) {
 		if (i)
@@ -420,7 +421,7 @@ void reconcile_forget(struct device *device, bool is_last)
 	uint64_t used;
 
 	/* A comparison under way will see for itself. */
-	if (is_last ? !lock_enter_within(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
+	if (is_last ? !patience_lock(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
 		return;
 	charge_unnamed_begins(device); /* as in begin_less() */
 	if (is_last &&

@@ -85,6 +85,9 @@ struct reconcile_figure {
 	bool is_told;
 };
 struct reconcile_figure reconcile_ask(const struct device *device);
+/* Whether it rose by so much while the call that asked before was the only one under way. */
+bool reconcile_has_risen(
+	const struct device *device, const struct reconcile_figure *before, uint64_t bytes);
 
 /*
  * Whether NVML shows for this process what is being charged, and was not there yet before: the figure rose by it while no

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/table.h"
 
@@ -167,12 +168,12 @@ void runtime_loaded(const struct image *image, bool is_there, uint64_t life, uin
 
 static bool wait_until(uint32_t most, uint32_t change)
 {
-	uint64_t deadline = clock_now_ns() + LIMIT_WAIT_NS;
+	struct patience patience = patience_begin(LIMIT_WAIT_NS);
 	uint32_t calls = atomic_load(&heap_calls);
 
 	for (unsigned i = 0;; i++) {
 		if (calls > most) {
-			if (clock_now_ns() > deadline)
+			if (patience_is_over(&patience))
 				return false;
 			lock_rest(i);
 			calls = atomic_load(&heap_calls);

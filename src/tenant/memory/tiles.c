@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "tenant/driver/patience.h"
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/mapped.h"
 
@@ -155,7 +156,7 @@ CUresult tiles_begin(
 		log_error("no memory for our own tables, so a mapping is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!lock_enter_within(&turn, TURN_WAIT_NS)) {
+	if (!patience_lock(&turn, TURN_WAIT_NS)) {
 		log_warn("another call that maps into arrays takes too long, so one is refused");
 		free_tiles(tiles);
 		return CUDA_ERROR_OUT_OF_MEMORY;

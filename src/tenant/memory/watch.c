@@ -5,7 +5,9 @@
 
 #include "base/log.h"
 #include "base/scratch.h"
+#include "region/evict.h"
 #include "region/ledger.h"
+#include "region/shared.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/current.h"
 #include "tenant/slice/nvml.h"
@@ -56,27 +58,48 @@ static void read_changes(struct watch *watch)
 	watch->changes = ledger_changes(state.region.file, watch->device->entry);
 }
 
+/*
+ * Free memory rises for another reason, too, which can be undone when it was looked at: managed memory goes to the host, or a process is
+ * checkpointed. Nothing is believed then.
+ */
 void watch_begin(struct device *device, struct watch *ret_watch)
 {
+	bool stays;
+
+	/* What a process that has ended had may still be in the books. */
+	if (!evict_stays(&state.region, device->entry))
+		charge_reap(device);
 	ret_watch->device = device;
 	read_changes(ret_watch);
+	stays = evict_stays(&state.region, device->entry);
 	ret_watch->others_bytes = others_bytes(device);
-	ret_watch->bytes = free_bytes_of(device);
+	ret_watch->bytes = stays ? free_bytes_of(device) : 0;
 }
 
 bool watch_has_risen(const struct watch *before, uint64_t bytes)
 {
-	struct watch after = {.device = before->device, .bytes = free_bytes_of(before->device)};
+	struct watch after = {.device = before->device};
+	uint64_t again;
 	bool was_alone;
 
-	/* Both looks at what is free lie between both at the changes, and at others: another free in between is one. */
+	/* For others, whom our books tell of it only when we have looked. It is the one change that is ours. */
+	ledger_count_change(state.region.file, before->device->entry);
+	after.bytes = free_bytes_of(before->device);
+	/* All looks at what is free lie between both at the changes, and others' in between: another free is seen, and one that is undone. */
 	after.others_bytes = others_bytes(before->device);
+	again = free_bytes_of(before->device);
+	if (again < after.bytes)
+		after.bytes = again;
+	/* Who has died since, and what descriptors alone kept and are closed, is found now, and is a change. */
+	charge_reap(before->device);
 	read_changes(&after);
 	was_alone = before->traffic == after.traffic && (uint32_t)after.traffic == 1 &&
-		    before->changes == after.changes &&
+		    before->changes + 1 == after.changes &&
 		    before->others_bytes <= after.others_bytes && after.others_bytes != UINT64_MAX;
+	/* What descriptors alone keep may be gone, and its mark stand elsewhere. */
+	was_alone &= shared_left_bytes(&state.region, before->device->entry) < bytes;
 	if (was_alone && before->bytes && after.bytes >= before->bytes + bytes)
 		return true;
-	log_info("freed memory is kept by a descriptor: charged until the process ends");
+	log_info("freed memory may be kept by a descriptor: charged until the process ends");
 	return false;
 }

@@ -23,6 +23,7 @@
 #include "policy/grant.h"
 #include "policy/share.h"
 #include "region/region.h"
+#include "tenant/slice/bound.h"
 #include "tenant/slice/environment.h"
 #include "tenant/slice/nvml.h"
 
@@ -143,18 +144,33 @@ static void find_names(void)
 	quota.is_default_region = !region[0] && !quota.options.region_path;
 }
 
+/* False where it cannot be known what the machine grants. */
+static bool load_system(void)
+{
+	const char *meant;
+
+	switch (bound_find(&meant)) {
+	case BOUND_BY_NOTHING:
+		return true;
+	case BOUND_TO_MISSING:
+		log_error("the share of this container is missing, so all device memory is refused",
+			STR("path", SHARE_SYSTEM_PATH), STR("meant", meant),
+			STR("right", "a share there, which is replaced by a rename alone"));
+		return false;
+	default:
+		quota.system.path = SHARE_SYSTEM_PATH;
+		return load(&quota.system) == 0;
+	}
+}
+
 static enum quota_mode read_all(void)
 {
-	struct file_identity id;
 	bool is_broken;
 
 	environment_read(&quota.options, getenv);
 	read_mps();
 	is_broken = quota.options.is_broken;
-	if (file_identify_path(SHARE_SYSTEM_PATH, &id) != -ENOENT) {
-		quota.system.path = SHARE_SYSTEM_PATH;
-		is_broken |= load(&quota.system) != 0;
-	}
+	is_broken |= !load_system();
 	if (quota.options.share_path) {
 		quota.own.path = quota.options.share_path;
 		is_broken |= load(&quota.own) != 0;

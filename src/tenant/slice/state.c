@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "gpu/uuid.h"
@@ -96,8 +97,27 @@ static const char *explain_claim(int r)
 	case SLOT_E_MUTE:
 		return "its file system drops the locks of mapped files, and no System V shared "
 		       "memory can be had in their place";
+	case SLOT_E_NAMELESS:
+		return "/proc does not tell which process this is";
 	default:
 		return strerror(-r);
+	}
+}
+
+static const char *find_remedy(int r)
+{
+	switch (r) {
+	case SLOT_E_FULL:
+		return "fewer processes";
+	case SLOT_E_NAMELESS:
+		return "let it read its own files in /proc (stat, status, ns/pid)";
+	case -EMFILE:
+	case -ENFILE:
+		return "leave it file descriptors (ulimit -n)";
+	case -ENOMEM:
+		return "leave it address space (ulimit -v)";
+	default:
+		return region_remedy(REGION_E_REMOTE);
 	}
 }
 
@@ -125,7 +145,7 @@ static enum state_mode open_region(void)
 	FAULT("begin: region open");
 	if (r) {
 		why = region_explain(r);
-		right = region_remedy(r);
+		right = file_is_want(r) ? find_remedy(r) : region_remedy(r);
 	} else {
 		region_follow_clock(&state.region);
 		state.region.share = quota_system_share();
@@ -134,7 +154,7 @@ static enum state_mode open_region(void)
 		if (r == 0)
 			r = slot_leave_to_children(&state.region, state.slot);
 		why = explain_claim(r);
-		right = r == SLOT_E_FULL ? "fewer processes" : region_remedy(REGION_E_REMOTE);
+		right = find_remedy(r);
 	}
 	if (r) {
 		log_error("the slice's accounting file cannot be used, so all device memory is "
@@ -155,6 +175,7 @@ void state_close_for_ever(void)
 	is_closed_for_ever = true;
 }
 
+/* For good: a call that asks twice what the mode is must be told the same, but for a limit that falls. */
 static enum state_mode decide(void)
 {
 	if (is_closed_for_ever)

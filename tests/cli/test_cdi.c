@@ -246,6 +246,38 @@ static void what_not_everybody_may_read_is_refused(void **state)
 	}
 }
 
+/* A lease keeps what opens the file waiting, and whoever does not wait has EAGAIN. */
+#define LEASE                                                                            \
+	"lease() { python3 -c 'import fcntl, signal, sys, time\n"                        \
+	"signal.signal(signal.SIGIO, signal.SIG_IGN)\nf = open(sys.argv[1])\n"           \
+	"fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"                              \
+	"open(\"leased\", \"w\")\ntime.sleep(60)' \"$1\" & n=0; until [ -e leased ] || " \
+	"[ $((n = n + 1)) = 1000 ]; do sleep 0.01; done; }; "
+
+static void a_lease_is_told_as_one(void **state)
+{
+	static const struct {
+		const char *file, *word;
+	} cases[] = {{"lib/ld.so.preload", " has a lease on /"},
+		{"m/region", "/m/region: a process has a lease on the file"}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct said *said = tool_run(
+			"cd \"$HERE\" && umask 022 && chmod 700 . && rm -rf lib m leased "
+			"&& " LIBRARY SHARE("m",
+				"region /etc/vgpu/region\\n") "\"$VGPU\" cdi m >/dev/null; " LEASE
+							      "lease %s; \"$VGPU\" cdi m; echo $? "
+							      ">&2; kill $!",
+			cases[i].file);
+
+		assert_string_equal(said->out, "");
+		assert_says(said->err, cases[i].word);
+		assert_null(strstr(said->err, "Resource temporarily unavailable"));
+		assert_null(strstr(said->err, "does not name the library first"));
+		assert_null(strstr(said->err, "remove the file"));
+	}
+}
+
 static void what_others_may_write_is_refused(void **state)
 {
 	static const char *const names[] = {
@@ -266,6 +298,102 @@ static void what_others_may_write_is_refused(void **state)
 	}
 }
 
+/* A host's user could cut a region short, or start what a container's root makes of it. */
+static void what_users_of_the_host_can_reach_is_refused(void **state)
+{
+	static const char command[] = "cd \"$HERE\" && umask 022 && rm -rf m r t && " LIBRARY SHARE(
+		"m", "%s") "mkdir -p r t && chmod %s . && (\"$VGPU\" cdi m; echo $?; ls r m); "
+			   "findmnt -no OPTIONS -T . | grep -o nosuid,nodev; chmod 0700 .";
+	static const char *const lines[] = {
+		"region /etc/vgpu/region\\n", "region '\"$HERE\"'/r/region\\n"};
+	static const char *const open_modes[] = {"0755", "0711", "0710", "0701"};
+	const struct said *said;
+
+	for (unsigned i = 0; i < 8; i++) {
+		said = tool_run(command, lines[i % 2], open_modes[i / 2]);
+		assert_says(
+			said->err, i % 2 ? "/r/region can be reached" : "/m/region can be reached");
+		assert_says(said->out, "1\n");
+		assert_null(strstr(said->out, "\nregion\n"));
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		said = tool_run(command, lines[i], "0700");
+		assert_string_equal(said->err, "");
+		assert_says(said->out, "\n0\n");
+	}
+	said = tool_run(command, "turns '\"$HERE\"'/t\\n", "0755");
+	if (strstr(said->out, "nosuid"))
+		assert_string_equal(said->err, "");
+	else
+		assert_says(said->err, "/t can be reached");
+	said = tool_run(command, "turns '\"$HERE\"'/t\\n", "0700");
+	assert_string_equal(said->err, "");
+}
+
+static void what_others_can_exchange_is_refused(void **state)
+{
+	static const char *const made[] = {
+		LIBRARY SHARE("x/m", "") "chmod 0777 x && \"$VGPU\" cdi x/m",
+		SHARE("m", "") "mkdir -p x && " LIBRARY
+			       "mv lib x && VGPU_LIBDIR=\"$HERE/x/lib\" && chmod 0777 x && "
+			       "\"$VGPU\" cdi m",
+		SHARE("m",
+			"") "mkdir -p x && " LIBRARY
+			    "mv lib/ld.so.preload x/list && ln -s ../x/list lib/ld.so.preload && "
+			    "chmod 0777 x && \"$VGPU\" cdi m"};
+
+	for (unsigned i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+		const struct said *said =
+			tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m x && %s", made[i]);
+
+		assert_int_equal(said->status, 1);
+		assert_string_equal(said->out, "");
+		assert_says(said->err, "in whose place others may put something else");
+	}
+}
+
+/* It leads a container to its own root. */
+static void a_link_to_the_share_is_refused(void **state)
+{
+	const struct said *said =
+		tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m x && " LIBRARY SHARE(
+			"m", "") "mkdir x && mv m/share x && ln -s ../x/share m/share && \"$VGPU\" "
+				 "cdi m");
+
+	assert_int_equal(said->status, 1);
+	assert_string_equal(said->out, "");
+	assert_says(said->err, "m/share is no file; a link leads");
+}
+
+static void a_container_gets_no_folder_of_another_one(void **state)
+{
+	static const struct {
+		const char *one, *two;
+		int status;
+	} pairs[] = {
+		{"region '\"$HERE\"'/r/one\\n", "region '\"$HERE\"'/r/two\\n", 1},
+		{"region '\"$HERE\"'/r/one\\n", "turns '\"$HERE\"'/r\\n", 1},
+		{"turns '\"$HERE\"'/r\\n", "region '\"$HERE\"'/r/one\\n", 1},
+		{"region '\"$HERE\"'/r/one\\nturns '\"$HERE\"'/r\\n", "", 1},
+		{"region '\"$HERE\"'/r/one\\n", "region '\"$HERE\"'/r/one\\n", 0},
+		{"turns '\"$HERE\"'/r\\n", "turns '\"$HERE\"'/r\\n", 0},
+	};
+	const struct said *said;
+
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		said = tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m n r && " LIBRARY SHARE(
+					"m", "%s") SHARE("n", "%s") "mkdir r && \"$VGPU\" cdi m n",
+			pairs[i].one, pairs[i].two);
+		assert_int_equal(said->status, pairs[i].status);
+		if (pairs[i].status)
+			assert_says(said->err, "a folder of its own is right");
+	}
+	said = tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m && " LIBRARY SHARE("m", "")
+			SHARE("m/n", "") "\"$VGPU\" cdi m m/n");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "a folder of its own is right");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +407,11 @@ int main(void)
 		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
 		cmocka_unit_test(what_not_everybody_may_read_is_refused),
 		cmocka_unit_test(what_others_may_write_is_refused),
+		cmocka_unit_test(what_users_of_the_host_can_reach_is_refused),
+		cmocka_unit_test(what_others_can_exchange_is_refused),
+		cmocka_unit_test(a_lease_is_told_as_one),
+		cmocka_unit_test(a_link_to_the_share_is_refused),
+		cmocka_unit_test(a_container_gets_no_folder_of_another_one),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

@@ -308,6 +308,23 @@ def is_refused_without_its_books(place, line):
     check(not TOOK.search(said) and "/etc/vgpu/region" in said and "Read-only file system" in said, "it is refused", said)
 
 
+def is_refused_without_its_share(place, line):
+    """An empty folder in the place of the share's, as a runtime makes it of a source that is missing; a folder in the place of the share;
+    and no mount for the share at all."""
+    os.makedirs(place.host("/srv/empty"))
+    os.makedirs(place.host("/srv/folder/share"))
+    without = re.sub(r"-v \S+:/etc/vgpu(/region)?(:ro)? \\\n", "", line)
+    for volume in ("-v /srv/empty:/etc/vgpu:ro", "-v /srv/folder:/etc/vgpu:ro", ""):
+        greedy = without.replace("docker run ", f"docker run {volume} -e CUDA_DEVICE_MEMORY_LIMIT=100g ")
+        check(greedy.count("/etc/vgpu:") == (volume != ""), "the line mounts one share", greedy)
+        for start in ("", "LD_PRELOAD=libc.so.6 "):
+            said = Container(place, greedy, f"{start}tenant --blocks 3").end()
+            check(not TOOK.search(said) and "path=/etc/vgpu/share" in said, f"{volume or 'no share'}: it is refused, and the path is named", said)
+    said = Container(place, without.replace("docker run ", "docker run -v /srv/empty:/etc/vgpu:ro "), "vgpu doctor $$; vgpu doctor; echo ended $?").end()
+    check("share file /etc/vgpu/share, line 0: it is missing" in said, "doctor says so of a process", said)
+    check("programs that begin here: share file /etc/vgpu/share: it is missing" in said and "ended 1" in said, "and of all", said)
+
+
 def binds_every_user(place, line):
     """Also where root has a umask of 077, under which the page's commands were run."""
     os.chmod(place.folder + "/lower/tmp", 0o1777)
@@ -377,6 +394,7 @@ def main():
         attempt("whatever is preloaded before the library", holds_whatever_is_preloaded, bound)
         attempt("every user of a container", binds_every_user, bound)
         attempt("a slice whose region is not mounted", is_refused_without_its_books, bound)
+        attempt("a slice whose share is missing", is_refused_without_its_share, bound)
         for line in (bound, next(section.lines[0] for section in sections if "--device" in section.lines[0])):
             attempt(f"root of a container: {' '.join(line.split())}", binds_against_root, line)
         attempt("the demo in a container", shows_the_demo)

@@ -5,8 +5,10 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -60,10 +62,28 @@ static inline pid_t lingering_hear(const struct child *c)
 	return thread;
 }
 
-/* Has the other one end, too, and keeps it; false where nobody may trace it. */
+/* Whether the process has these two threads alone: with ThreadSanitizer it has one of that's own, which never ends. */
+static inline bool lingering_is_of_two(const struct child *c, pid_t thread)
+{
+	char path[32];
+	struct dirent *entry;
+	bool is_of_two = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		pid_t task = (pid_t)atoi(entry->d_name);
+
+		is_of_two &= !task || task == c->pid || task == thread;
+	}
+	return tasks && closedir(tasks) == 0 && is_of_two;
+}
+
+/* Has the other one end, too, and keeps it; false where nobody may trace it, or the process has more. */
 static inline bool lingering_end_last(const struct child *c, pid_t thread)
 {
-	if (syscall(SYS_ptrace, PTRACE_SEIZE, thread, 0, 0) < 0)
+	if (!lingering_is_of_two(c, thread) || syscall(SYS_ptrace, PTRACE_SEIZE, thread, 0, 0) < 0)
 		return false;
 	child_say(c->fd, 1);
 	lingering_await(c->pid, thread);

@@ -2,6 +2,7 @@
 /* The test client's loop: reads a line, finds the command, answers. */
 #include "tests/tenant/client.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,26 @@ uint64_t client_size(const char *text)
 	return total;
 }
 
+/* Two threads have commands at times (client_race.c), and one of them may be cancelled at any instruction. */
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int names_enter(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&names_lock);
+	return state;
+}
+
+static void names_leave(const int *state)
+{
+	pthread_mutex_unlock(&names_lock);
+	pthread_setcancelstate(*state, NULL);
+}
+
+#define NAMES_SCOPE() __attribute__((cleanup(names_leave), unused)) const int before = names_enter()
+
 static struct client_value *find(struct client *c, const char *name)
 {
 	for (unsigned i = c->value_count; i-- > 0;)
@@ -52,6 +73,7 @@ static struct client_value *find(struct client *c, const char *name)
 
 uint64_t client_get(struct client *c, const char *name)
 {
+	NAMES_SCOPE();
 	struct client_value *v = find(c, name);
 
 	if (!v) {
@@ -63,6 +85,7 @@ uint64_t client_get(struct client *c, const char *name)
 
 void client_put(struct client *c, const char *name, uint64_t value)
 {
+	NAMES_SCOPE();
 	struct client_value *v = find(c, name);
 
 	if (!v && c->value_count == CLIENT_NAMES) {
@@ -77,6 +100,7 @@ void client_put(struct client *c, const char *name, uint64_t value)
 
 void client_forget(struct client *c, const char *name)
 {
+	NAMES_SCOPE();
 	struct client_value *v = find(c, name);
 
 	if (v)

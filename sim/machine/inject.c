@@ -150,6 +150,17 @@ int inject_find_kernel(struct machine *machine, const char *kernel, uint64_t *re
 	return 0;
 }
 
+/* Relaxed, both: who has set it begins programs after that. */
+void inject_let_kernels_fill(struct machine *machine)
+{
+	atomic_store_explicit(&machine->layout->kernels_fill, 1, memory_order_relaxed);
+}
+
+bool inject_do_kernels_fill(const struct machine *machine)
+{
+	return atomic_load_explicit(&machine->layout->kernels_fill, memory_order_relaxed) != 0;
+}
+
 /* Relaxed, all three: a count orders nothing. */
 uint64_t inject_read_count(const struct machine *machine, unsigned int call)
 {

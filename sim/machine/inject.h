@@ -2,6 +2,7 @@
 /* Faults and delays put into the simulated driver from outside, and counts of its calls. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/machine/call.h"
@@ -35,6 +36,13 @@ void inject_clear_kernels(struct machine *machine);
 uint64_t inject_kernel_epoch(const struct machine *machine);
 /* The duration set for `kernel`. Returns 0 and *ret_duration_ns, or -ENOENT. */
 int inject_find_kernel(struct machine *machine, const char *kernel, uint64_t *ret_duration_ns);
+
+/*
+ * From now on each kernel fills its device, so that of a process no two are done at once, as by default those of its streams
+ * are. Of processes they never are (schedule.h).
+ */
+void inject_let_kernels_fill(struct machine *machine);
+bool inject_do_kernels_fill(const struct machine *machine);
 
 /* Calls of function `call` so far by all processes of the machine. */
 uint64_t inject_read_count(const struct machine *machine, unsigned int call);

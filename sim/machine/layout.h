@@ -218,10 +218,10 @@ struct layout {
 		uint8_t bytes[1024];
 	} board;
 
-	uint32_t tag_count;	     /* the commit word of tag[] */
-	uint32_t slots_used;	     /* no slot at or above was ever used */
-	_Atomic uint32_t rule_count; /* rules in force; 0 is the fast path of every call */
-	uint32_t reserved1;
+	uint32_t tag_count;	       /* the commit word of tag[] */
+	uint32_t slots_used;	       /* no slot at or above was ever used */
+	_Atomic uint32_t rule_count;   /* rules in force; 0 is the fast path of every call */
+	_Atomic uint32_t kernels_fill; /* each kernel a device */
 	_Atomic uint64_t kernel_epoch;
 	uint64_t reserved2[5];
 	struct layout_rule rule[INJECT_RULES_MAX];

@@ -288,6 +288,8 @@ static struct machine *open_machine(const struct judge *j)
 		printf("%s: no simulated machine: %s\n", j->name, why);
 		return NULL;
 	}
+	if (j->program->fills_device)
+		inject_let_kernels_fill(machine);
 	if (j->program->slow_call) {
 		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_call);
 		MUST(inject_add_rule(machine, &slow) < 0);
@@ -331,7 +333,7 @@ static const char *why_skipped(const struct served *program)
 		return "it needs a card, or the simulated node on a virtual clock";
 	if (is_card && program->is_of_two)
 		return "it needs two devices";
-	if (is_card && program->slow_call)
+	if (is_card && program->slow_call && !program->is_slow_on_card)
 		return "it needs a driver's call that is slow";
 	return program->needs ? program->needs() : NULL;
 }

@@ -38,6 +38,8 @@ struct served {
 	const char *setting;   /* NAME=VALUE of the slice's environment, or NULL */
 	const char *slow_call; /* of the driver, to take 3 ms, or NULL */
 	const char *terms;     /* another line of the share file, or NULL */
+	bool fills_device;     /* its kernels fill the simulated device as they do a card */
+	bool is_slow_on_card;  /* a card takes its time for that call: it is not skipped there */
 	bool is_of_two;	       /* the machine has two devices; skipped on a card */
 	const char *(*needs)(
 		void);	      /* what it needs and this machine does not have, or NULL; or NULL */

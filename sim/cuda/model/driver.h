@@ -29,6 +29,7 @@ struct device {
 	int ordinal; /* as the program counts */
 	int index;   /* in the machine */
 	pthread_mutex_t time_lock;
+	uint64_t full_until_ns;	 /* where kernels fill it; under time_lock */
 	struct context *primary; /* made at the first retain, then kept for ever */
 	uint32_t primary_refs;
 	uint32_t primary_flags;

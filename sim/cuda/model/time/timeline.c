@@ -9,6 +9,7 @@
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/green.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/machine/inject.h"
 #include "sim/machine/kept.h"
 #include "sim/machine/schedule.h"
 
@@ -21,8 +22,8 @@
 /*
  * No work is ever done: each stream only knows until when it is busy. Work given to it starts when
  * the stream is free, at once if it is idle, and waiting is sleeping until then. Streams of a process
- * do not slow each other down; processes take turns, in which the clock of those that wait stands
- * still. Copies from and to the host need no turn. It also stands still where a stream has come to an event of
+ * do not slow each other down, but where kernels fill the device (sim/machine/inject.h); processes take
+ * turns, in which the clock of those that wait stands still. Copies from and to the host need no turn. It also stands still where a stream has come to an event of
  * another process that is not yet: as a whole, so the process's other streams wait as well.
  *
  * Streams and events are never given back to the C library but kept for the next, so that a handle
@@ -341,6 +342,11 @@ CUresult timeline_add(
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	now = schedule_begin(driver.machine, device->index);
 	start = ready_ns(stream, now);
+	if (is_busy && duration_ns && inject_do_kernels_fill(driver.machine)) {
+		if (start < device->full_until_ns)
+			start = device->full_until_ns;
+		device->full_until_ns = start + duration_ns;
+	}
 	end = start + duration_ns;
 	stream->busy_until_ns = end;
 	if (stream->is_blocking && end > timeline->blocking_until_ns)

@@ -476,8 +476,7 @@ static int judge(struct judge *j, char **argv)
 		return SKIPPED;
 	}
 	if (j->program->is_simulated_only && !getenv("TENANT_DRIVER")) {
-		printf("%s: skipped, it needs a driver that bears handles that are gone\n",
-			j->name);
+		printf("%s: skipped, it needs a driver that bears what it does\n", j->name);
 		return SKIPPED;
 	}
 	if (j->program->is_slow_only && !getenv("TENANT_DRIVER")) {

@@ -50,7 +50,7 @@ struct hostile {
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
 	const char *slow_calls
 		[SLOW_CALLS];	/* of the driver, to take 50 ms on the simulated node as well */
-	bool is_simulated_only; /* a card's driver does not bear what it calls: skipped there */
+	bool is_simulated_only; /* a card's driver does not bear what it does: skipped there */
 	bool is_slow_only;	/* without them the way is closed by chance: skipped on a card */
 	bool is_brief; /* SECURITY.md says that it may be held while it is loaded: counts in hostile_look() alone */
 	void (*attack)(void);

@@ -110,7 +110,8 @@ uint64_t throttle_turn_moment(uint64_t estimate_ns, int64_t saved_ns, uint64_t o
 	       owed_ns;
 }
 
-bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t now_ns, uint64_t *since_ns)
+bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t moved_ns, uint64_t now_ns,
+	uint64_t *since_ns)
 {
 	if ((why != THROTTLE_TOO_FAR && why != THROTTLE_DRAINING) || now_ns < drained_ns) {
 		*since_ns = 0;
@@ -118,5 +119,5 @@ bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t now_ns, 
 	}
 	if (!*since_ns)
 		*since_ns = now_ns;
-	return now_ns > *since_ns + STUCK_NS;
+	return now_ns > (moved_ns > *since_ns ? moved_ns : *since_ns) + STUCK_NS;
 }

@@ -96,6 +96,8 @@ uint64_t throttle_turn_moment(uint64_t estimate_ns, int64_t saved_ns, uint64_t o
  * Whether work was waited for long enough. Work that does not end may wait for what the program is about
  * to give, on this stream or another: a flag that the host sets, a kernel's counterpart. So waiting for
  * it has an end, and then work is let through now and then; what it took is charged when its end is
- * seen. *since_ns is the caller's, 0 at first.
+ * seen. *since_ns is the caller's, 0 at first. moved_ns: when something it may wait for ended or was let through, after which it is
+ * waited for as long again; 0: nothing counts so.
  */
-bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t now_ns, uint64_t *since_ns);
+bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t moved_ns, uint64_t now_ns,
+	uint64_t *since_ns);

@@ -222,20 +222,26 @@ static void work_that_does_not_end_is_waited_for_a_quarter_of_a_second(void **st
 {
 	uint64_t since_ns = 0;
 
-	assert_false(throttle_is_stuck(THROTTLE_TOO_FAR, NOW, NOW, &since_ns));
+	assert_false(throttle_is_stuck(THROTTLE_TOO_FAR, NOW, 0, NOW, &since_ns));
 	assert_int_equal(since_ns, NOW);
-	assert_false(throttle_is_stuck(THROTTLE_DRAINING, NOW, NOW + 250 * MS, &since_ns));
-	assert_true(throttle_is_stuck(THROTTLE_TOO_FAR, NOW, NOW + 250 * MS + 1, &since_ns));
+	assert_false(throttle_is_stuck(THROTTLE_DRAINING, NOW, 0, NOW + 250 * MS, &since_ns));
+	assert_true(throttle_is_stuck(THROTTLE_TOO_FAR, NOW, 0, NOW + 250 * MS + 1, &since_ns));
 	/* from the beginning where it should not have ended yet, */
 	assert_false(
-		throttle_is_stuck(THROTTLE_TOO_FAR, NOW + 300 * MS, NOW + 260 * MS, &since_ns));
+		throttle_is_stuck(THROTTLE_TOO_FAR, NOW + 300 * MS, 0, NOW + 260 * MS, &since_ns));
 	assert_int_equal(since_ns, 0);
 	/* and where something else is waited for */
 	for (int why = THROTTLE_NONE; why <= THROTTLE_UNKNOWN; why++) {
 		since_ns = NOW;
-		assert_int_equal(throttle_is_stuck(why, NOW, NOW + 300 * MS, &since_ns),
+		assert_int_equal(throttle_is_stuck(why, NOW, 0, NOW + 300 * MS, &since_ns),
 			why == THROTTLE_TOO_FAR || why == THROTTLE_DRAINING);
 	}
+	/* as long again after something ended that it may wait for */
+	since_ns = NOW;
+	assert_false(throttle_is_stuck(
+		THROTTLE_TOO_FAR, NOW, NOW + 200 * MS, NOW + 450 * MS, &since_ns));
+	assert_true(throttle_is_stuck(
+		THROTTLE_TOO_FAR, NOW, NOW + 200 * MS, NOW + 450 * MS + 1, &since_ns));
 }
 
 int main(void)

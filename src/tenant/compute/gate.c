@@ -123,8 +123,9 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			 */
 			ret_pass->batch = stream_state_batch(s) -
 					  (admitted == METER_WITHOUT || !s->has_stream);
+			ret_pass->is_unknown = ret_pass->is_full && s->batch->is_unknown;
 			s->users += ret_pass->is_full;
-			stream_state_let_in(s, poll_now_ns(ticks));
+			stream_state_let_in(s, ret_pass->is_unknown, poll_now_ns(ticks));
 			streams_leave(s);
 		}
 		own_thread_begin();
@@ -181,6 +182,7 @@ static void leave_state(struct stream_state *s, const struct gate_pass *pass, bo
 		is_late = is_late && stream_state_batch(s) != pass->batch;
 	is_again = is_late && s->is_again;
 	s->users++;
+	s->unknown_calls -= pass->is_unknown;
 	stream_state_came_back(s);
 	if (is_late)
 		give_late(s, pass);

@@ -37,8 +37,9 @@ struct gate_pass {
 	uint64_t capture;	    /* which is to take it, so that it is in no batch; 0: none */
 	CUstream stream;
 	uint32_t estimate;
-	uint32_t batch; /* which one of the state's it was given to */
-	bool is_full;	/* its batch ends with it */
+	uint32_t batch;	 /* which one of the state's it was given to */
+	bool is_full;	 /* its batch ends with it */
+	bool is_unknown; /* nobody knows how long it takes */
 };
 
 /* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */

@@ -154,10 +154,15 @@ static bool wait_for_room(
 
 	for (unsigned waits = 0; !has_room(s, ns = estimate_ns(estimate), now_ns); waits++) {
 		enum throttle why = ask(m, s, ns, now_ns, &wake_ns);
+		bool is_unknown = ns == ESTIMATE_UNKNOWN_NS;
 
-		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
+		/* Of what nobody knows one goes at a time: what does not end may wait for one of them, and not for all. */
+		if (throttle_is_stuck(why, s->drained_ns, is_unknown ? m->unknown_moved_ns : 0,
+			    now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
 				return false;
+			if (is_unknown)
+				m->unknown_moved_ns = now_ns;
 			why = THROTTLE_NONE;
 		}
 		if (why == THROTTLE_NONE && !s->is_open)

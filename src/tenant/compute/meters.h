@@ -40,6 +40,8 @@ struct meter {
 	uint32_t waits;	   /* of threads for the device, under way */
 	uint64_t
 		unknown; /* the slice's word, as this process put it there for its piece; 0: it has none */
+	uint64_t
+		unknown_moved_ns; /* when such a piece was seen to end, or was let through beside one that did not */
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;

@@ -225,6 +225,8 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	}
 	s->first = (s->first + 1) % STREAM_BATCHES;
 	s->pending--;
+	if (b->is_unknown)
+		s->meter->unknown_moved_ns = now_ns;
 	anchor(s, b->end_ns);
 	stream_charge_span(s, &span, now_ns);
 	return true;

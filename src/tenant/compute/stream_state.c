@@ -154,6 +154,9 @@ static struct batch *end_open(struct stream_state *s)
 	if (!s->is_open || s->pending == STREAM_PENDING)
 		return NULL;
 	b->due_ns = s->drained_ns;
+	/* Its call has not come back, and the work may come behind the event: nothing is learned of that. */
+	if (b->is_unknown && s->unknown_calls)
+		b->mix = (struct estimate_mix){.kind_count = 0};
 	stream_state_take_kept(s, b);
 	queue_up(s->meter, b);
 	/* Before the event: a call that comes back in between may have given its work behind that, and is late. */
@@ -240,7 +243,7 @@ uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 		if (b->is_unknown)
 			return b->start_ns;
 	}
-	return 0;
+	return s->unknown_calls ? s->unknown_in_ns : 0;
 }
 
 bool stream_state_has_unknown(const struct stream_state *s)

@@ -86,7 +86,10 @@ struct stream_state {
 	bool is_again;	 /* its stream is gone, and another one has the handle */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
-	uint64_t let_in_ns; /* when the last call was let in, also one that is captured */
+	uint32_t
+		unknown_calls; /* of them, those that give work of which nobody knows how long it takes */
+	uint64_t unknown_in_ns; /* when the last one of these was let in */
+	uint64_t let_in_ns;	/* when the last call was let in, also one that is captured */
 	uint64_t kept_ns; /* until then what is unseen, or given by calls that do not come back, is
 			     charged by the clock */
 	int64_t kept_running_ns;   /* so much, of which no batch knows yet */
@@ -118,9 +121,13 @@ static inline uint32_t stream_state_batch(const struct stream_state *s)
 }
 
 /* With the lock: a call may give its work. */
-static inline void stream_state_let_in(struct stream_state *s, uint64_t now_ns)
+static inline void stream_state_let_in(struct stream_state *s, bool is_unknown, uint64_t now_ns)
 {
 	s->let_in_ns = now_ns;
+	if (is_unknown) {
+		s->unknown_calls++;
+		s->unknown_in_ns = now_ns;
+	}
 	/* relaxed: a wait looks with the lock */
 	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
 }
@@ -192,7 +199,10 @@ static inline bool stream_state_has_backlog(const struct stream_state *s)
  */
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
 
-/* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
+/*
+ * When the oldest work of the stream was given that has no estimate, and is under way, or when the last call was let in that gives some and has
+ * not come back; 0: there is none.
+ */
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s);
 
 /* Whether such work was, or is being, given to it and is under way. */

@@ -267,7 +267,7 @@ static struct stream_state *find_or_wait(
 		lock_enter(&m->lock);
 		s = find_in(m, stream, context, thread);
 		if (!s && may_wait &&
-			throttle_is_stuck(THROTTLE_TOO_FAR, 0, clock_now_ns(), &since_ns))
+			throttle_is_stuck(THROTTLE_TOO_FAR, 0, 0, clock_now_ns(), &since_ns))
 			s = take_late(m, stream, context, thread);
 		if (s)
 			return s;

@@ -97,6 +97,18 @@ static bool is_on(uint64_t ticks)
 	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
 }
 
+/* Each such pass comes back with the lock: its batch ends with it, or it has none. */
+static void let_unknown_in(
+	struct stream_state *s, struct gate_pass *pass, enum meter_admitted admitted)
+{
+	bool has_batch = pass->is_full && s->batch->is_unknown;
+
+	pass->is_unknown = has_batch || (admitted == METER_WITHOUT && !pass->capture &&
+						estimate_ns(pass->estimate) == ESTIMATE_UNKNOWN_NS);
+	if (pass->is_unknown)
+		stream_state_let_unknown_in(s, has_batch, clock_now_ns());
+}
+
 void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
 	int saved_errno = errno;
@@ -123,9 +135,9 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 			 */
 			ret_pass->batch = stream_state_batch(s) -
 					  (admitted == METER_WITHOUT || !s->has_stream);
-			ret_pass->is_unknown = ret_pass->is_full && s->batch->is_unknown;
 			s->users += ret_pass->is_full;
-			stream_state_let_in(s, ret_pass->is_unknown, poll_now_ns(ticks));
+			let_unknown_in(s, ret_pass, admitted);
+			stream_state_let_in(s, poll_now_ns(ticks));
 			streams_leave(s);
 		}
 		own_thread_begin();
@@ -182,7 +194,8 @@ static void leave_state(struct stream_state *s, const struct gate_pass *pass, bo
 		is_late = is_late && stream_state_batch(s) != pass->batch;
 	is_again = is_late && s->is_again;
 	s->users++;
-	s->unknown_calls -= pass->is_unknown;
+	if (pass->is_unknown)
+		stream_state_unknown_came_back(s, pass->batch);
 	stream_state_came_back(s);
 	if (is_late)
 		give_late(s, pass);

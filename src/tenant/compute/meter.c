@@ -156,13 +156,12 @@ static bool wait_for_room(
 		enum throttle why = ask(m, s, ns, now_ns, &wake_ns);
 		bool is_unknown = ns == ESTIMATE_UNKNOWN_NS;
 
-		/* Of what nobody knows one goes at a time: what does not end may wait for one of them, and not for all. */
-		if (throttle_is_stuck(why, s->drained_ns, is_unknown ? m->unknown_moved_ns : 0,
+		if (throttle_is_stuck(why, s->drained_ns, is_unknown ? unknowns_moved_ns(m, s) : 0,
 			    now_ns, &stuck_since_ns)) {
+			if (is_unknown)
+				unknowns_pass(m, now_ns);
 			if (s->pending == STREAM_PENDING)
 				return false;
-			if (is_unknown)
-				m->unknown_moved_ns = now_ns;
 			why = THROTTLE_NONE;
 		}
 		if (why == THROTTLE_NONE && !s->is_open)
@@ -262,7 +261,7 @@ void meter_given(struct stream_state *s)
 		stream_state_close(s);
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
-		if (m->unknown && stream_state_has_unknown(s))
+		if (m->unknowns.word && stream_state_has_unknown(s))
 			wait_for_unknown(s);
 	}
 }
@@ -281,6 +280,11 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 	} else if (!s->is_open) {
 		stream_state_extend(s);
 		expect(s->meter, s, estimate, now_ns);
+	}
+	/* Where it lies between the events nobody knows, and nothing is learned of that. */
+	if (estimate_ns(estimate) == ESTIMATE_UNKNOWN_NS) {
+		s->batch->is_unknown = true;
+		s->batch->mix = (struct estimate_mix){.kind_count = 0};
 	}
 	stream_state_close(s);
 	FAULT("meter: late batch closed");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: which work is let through (meter.h),
- * the turns (turns.h), the streams (streams.h), what is charged (span.h), the credit (credit.h) and the limits (limits.h).
+ * the turns (turns.h), work that nobody knows (unknowns.h), the streams (streams.h), what is charged (span.h), the
+ * credit (credit.h) and the limits (limits.h).
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "tenant/compute/span.h"
 #include "tenant/compute/streams.h"
 #include "tenant/compute/turns.h"
+#include "tenant/compute/unknowns.h"
 #include "tenant/slice/state.h"
 
 /*
@@ -38,10 +40,7 @@ struct meter {
 	uint64_t random;   /* of doubts.c */
 	uint64_t since_ns; /* as said in the region */
 	uint32_t waits;	   /* of threads for the device, under way */
-	uint64_t
-		unknown; /* the slice's word, as this process put it there for its piece; 0: it has none */
-	uint64_t
-		unknown_moved_ns; /* when such a piece was seen to end, or was let through beside one that did not */
+	struct unknowns unknowns;
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;

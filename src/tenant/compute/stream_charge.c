@@ -12,6 +12,7 @@
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/overruns.h"
+#include "tenant/compute/unknowns.h"
 
 /* A kernel that is given to an idle device begins about 2 us after the call (H200, driver 580). */
 #define WORK_LATENCY_NS 2000
@@ -226,7 +227,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	s->first = (s->first + 1) % STREAM_BATCHES;
 	s->pending--;
 	if (b->is_unknown)
-		s->meter->unknown_moved_ns = now_ns;
+		unknowns_note_end(s->meter, now_ns);
 	anchor(s, b->end_ns);
 	stream_charge_span(s, &span, now_ns);
 	return true;

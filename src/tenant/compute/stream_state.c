@@ -154,8 +154,8 @@ static struct batch *end_open(struct stream_state *s)
 	if (!s->is_open || s->pending == STREAM_PENDING)
 		return NULL;
 	b->due_ns = s->drained_ns;
-	/* Its call has not come back, and the work may come behind the event: nothing is learned of that. */
-	if (b->is_unknown && s->unknown_calls)
+	/* The work may come behind the event: nothing is learned of that. */
+	if (b->is_calling)
 		b->mix = (struct estimate_mix){.kind_count = 0};
 	stream_state_take_kept(s, b);
 	queue_up(s->meter, b);
@@ -243,7 +243,7 @@ uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 		if (b->is_unknown)
 			return b->start_ns;
 	}
-	return s->unknown_calls ? s->unknown_in_ns : 0;
+	return 0;
 }
 
 bool stream_state_has_unknown(const struct stream_state *s)

@@ -44,6 +44,7 @@ struct batch {
 	bool is_timed;	 /* events tell when it began and ended */
 	bool is_placed;	 /* its end is known on the host's clock, once it has ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
+	bool is_calling; /* the call that gives that has not come back */
 	bool is_drawn;	 /* one piece, by chance (doubts.h) */
 	bool is_backlog; /* it was given unmetered, and only its end is to be seen */
 	struct estimate_mix mix;
@@ -86,9 +87,8 @@ struct stream_state {
 	bool is_again;	 /* its stream is gone, and another one has the handle */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
-	uint32_t
-		unknown_calls; /* of them, those that give work of which nobody knows how long it takes */
-	uint64_t unknown_in_ns; /* when the last one of these was let in */
+	uint32_t unknown_calls; /* of them, those for work without an estimate */
+	uint64_t unknown_in_ns; /* when the last one was let in */
 	uint64_t let_in_ns;	/* when the last call was let in, also one that is captured */
 	uint64_t kept_ns; /* until then what is unseen, or given by calls that do not come back, is
 			     charged by the clock */
@@ -121,15 +121,29 @@ static inline uint32_t stream_state_batch(const struct stream_state *s)
 }
 
 /* With the lock: a call may give its work. */
-static inline void stream_state_let_in(struct stream_state *s, bool is_unknown, uint64_t now_ns)
+static inline void stream_state_let_in(struct stream_state *s, uint64_t now_ns)
 {
 	s->let_in_ns = now_ns;
-	if (is_unknown) {
-		s->unknown_calls++;
-		s->unknown_in_ns = now_ns;
-	}
 	/* relaxed: a wait looks with the lock */
 	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
+}
+
+/* With the lock, before that: the work has no estimate. has_batch: the open batch is its alone. */
+static inline void stream_state_let_unknown_in(
+	struct stream_state *s, bool has_batch, uint64_t now_ns)
+{
+	s->unknown_calls++;
+	s->unknown_in_ns = now_ns;
+	if (has_batch)
+		s->batch->is_calling = true;
+}
+
+/* With the lock. batch: which one it was given to, as stream_state_batch() told. */
+static inline void stream_state_unknown_came_back(struct stream_state *s, uint32_t batch)
+{
+	s->unknown_calls--;
+	if (s->is_open && stream_state_batch(s) == batch)
+		s->batch->is_calling = false;
 }
 
 /* It has come back, also without the lock. */
@@ -199,10 +213,7 @@ static inline bool stream_state_has_backlog(const struct stream_state *s)
  */
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
 
-/*
- * When the oldest work of the stream was given that has no estimate, and is under way, or when the last call was let in that gives some and has
- * not come back; 0: there is none.
- */
+/* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s);
 
 /* Whether such work was, or is being, given to it and is under way. */

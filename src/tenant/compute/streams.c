@@ -42,7 +42,7 @@ void streams_collect(struct meter *m, uint64_t now_ns)
 			stream_state_lose_thread(&m->streams.at[i], now_ns);
 		stream_state_collect(&m->streams.at[i], now_ns);
 	}
-	unknowns_end(m);
+	unknowns_end(m, now_ns);
 }
 
 void streams_break(struct meter *m, uint64_t now_ns)

@@ -353,7 +353,7 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 	 * Others wait for what nobody knew, and it ran on all the same: who has more threads at the
 	 * gate is not charged less for it.
 	 */
-	if (m->unknown)
+	if (m->unknowns.word)
 		m->turns.turn.held_until_ns = announced_ns;
 	return end_ns < wake_ns ? end_ns : wake_ns;
 }

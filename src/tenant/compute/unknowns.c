@@ -67,7 +67,7 @@ static bool is_gone(uint64_t word)
 /* Of a process that is gone, or had this one's slot before. */
 static bool is_left(const struct meter *m, uint64_t word)
 {
-	return unknown_slot(word) == state.slot ? word != m->unknown : is_gone(word);
+	return unknown_slot(word) == state.slot ? word != m->unknowns.word : is_gone(word);
 }
 
 /*
@@ -98,14 +98,28 @@ static void give_up(struct meter *m, uint64_t word, uint64_t now_ns)
 		m, is_running ? UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS : UNSURE_NS, now_ns);
 }
 
+/* When a call was let in whose piece may come at any moment; 0: there is none, or it does not come back. */
+static uint64_t call_ns(const struct stream_state *s, uint64_t now_ns)
+{
+	return s->unknown_calls && now_ns <= s->unknown_in_ns + UNKNOWN_MOST_NS ? s->unknown_in_ns
+										: 0;
+}
+
+static uint64_t since_ns(const struct stream_state *s, uint64_t now_ns)
+{
+	uint64_t ns = stream_state_unknown_since_ns(s);
+
+	return ns ? ns : call_ns(s, now_ns);
+}
+
 uint64_t unknowns_since_ns(const struct meter *m, const struct stream_state *s, uint64_t now_ns)
 {
-	uint64_t own_ns = stream_state_unknown_since_ns(s), oldest_ns = 0;
+	uint64_t own_ns = since_ns(s, now_ns), oldest_ns = 0;
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < m->streams.high && !own_ns; i++) {
 		const struct stream_state *other = &m->streams.at[i];
-		uint64_t ns = other->is_shared ? 0 : stream_state_unknown_since_ns(other);
+		uint64_t ns = other->is_shared ? 0 : since_ns(other, now_ns);
 
 		if (!ns || now_ns > ns + UNKNOWN_MOST_NS)
 			continue;
@@ -125,13 +139,13 @@ bool unknowns_may_begin(struct meter *m, bool is_unknown, uint64_t now_ns, uint6
 	if (!is_bounded(m) || !word || is_left(m, word))
 		return true;
 	/* Alone nobody else waits for what is known, nor for the process's other streams (unknowns_since_ns()). */
-	if (!are_others_about(m) && (!is_unknown || word == m->unknown))
+	if (!are_others_about(m) && (!is_unknown || word == m->unknowns.word))
 		return true;
 	/* It may be what this process's own piece waits for. */
-	if (!is_unknown && (word == m->unknown || !is_in_way(m, word, now_ns)))
+	if (!is_unknown && (word == m->unknowns.word || !is_in_way(m, word, now_ns)))
 		return true;
 	if (!is_in_way(m, word, now_ns)) {
-		if (word == m->unknown)
+		if (word == m->unknowns.word)
 			return true;
 		give_up(m, word, now_ns);
 	}
@@ -146,29 +160,50 @@ bool unknowns_begin(struct meter *m, uint64_t now_ns)
 	if (!is_bounded(m))
 		return true;
 	if (word && !is_left(m, word) && is_in_way(m, word, now_ns))
-		return word == m->unknown && !are_others_about(m);
+		return word == m->unknowns.word && !are_others_about(m);
 	if (!exchange(m, word, own))
 		return false;
 	/* What does not end may wait for this piece, and for none after it. */
-	if (word && word == m->unknown && are_others_about(m))
+	if (word && word == m->unknowns.word && are_others_about(m))
 		overruns_note_running(m, UNKNOWN_MOST_NS - UNKNOWNS_WAIT_NS, now_ns);
-	m->unknown = own;
+	m->unknowns.word = own;
 	FAULT("unknowns: begun");
 	return true;
 }
 
-static bool has_any(const struct meter *m)
+static bool has_any(const struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (stream_state_has_unknown(&m->streams.at[i]))
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		const struct stream_state *s = &m->streams.at[i];
+
+		if (stream_state_has_unknown(s) || (!s->is_shared && call_ns(s, now_ns)))
 			return true;
+	}
 	return false;
 }
 
-void unknowns_end(struct meter *m)
+void unknowns_end(struct meter *m, uint64_t now_ns)
 {
-	if (!m->unknown || has_any(m))
+	if (!m->unknowns.word || has_any(m, now_ns))
 		return;
-	(void)exchange(m, m->unknown, 0);
-	m->unknown = 0;
+	(void)exchange(m, m->unknowns.word, 0);
+	m->unknowns.word = 0;
+}
+
+uint64_t unknowns_moved_ns(const struct meter *m, const struct stream_state *s)
+{
+	/* Its own stream's may wait for just this piece, whatever ends elsewhere. */
+	return s->pending || s->is_open || m->unknowns.ended_ns < m->unknowns.passed_ns
+		       ? m->unknowns.passed_ns
+		       : m->unknowns.ended_ns;
+}
+
+void unknowns_pass(struct meter *m, uint64_t now_ns)
+{
+	m->unknowns.passed_ns = now_ns;
+}
+
+void unknowns_note_end(struct meter *m, uint64_t now_ns)
+{
+	m->unknowns.ended_ns = now_ns;
 }

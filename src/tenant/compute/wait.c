@@ -114,9 +114,9 @@ void wait_for_unknown(struct stream_state *s)
 {
 	struct meter *m = s->meter;
 	uint64_t most_ns = m->turns.peer_count ? UNKNOWNS_WAIT_NS : UNKNOWNS_LOOK_NS;
-	uint64_t word = m->unknown, now_ns = clock_now_ns(), end_ns = now_ns + most_ns;
+	uint64_t word = m->unknowns.word, now_ns = clock_now_ns(), end_ns = now_ns + most_ns;
 
-	while (m->unknown == word && stream_state_has_unknown(s) && now_ns < end_ns) {
+	while (m->unknowns.word == word && stream_state_has_unknown(s) && now_ns < end_ns) {
 		struct timespec rest = {.tv_nsec = (long)(unknown_look_ns(word, now_ns) - now_ns)};
 
 		lock_leave(&m->lock);

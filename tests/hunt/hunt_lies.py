@@ -53,6 +53,15 @@ def judge(command, lie):
     return ran.returncode == 0, ran.stdout.strip()
 
 
+def judge_surely(command, lie):
+    """The same; a fault is what fails in two of three runs. One lie costs 1.6 to 3.8 points, by what else the processors have to do."""
+    is_fine, said = judge(command, lie)
+    if is_fine:
+        return True, said
+    again = [judge(command, lie) for _ in range(2)]
+    return all(one[0] for one in again), said
+
+
 def shorten(command, lie):
     """The lie without each word that is not needed to fail."""
     until = time.monotonic() + SHRINK_SECONDS
@@ -71,7 +80,7 @@ def hunt(command):
     while time.monotonic() < until and (not faults or os.environ.get("HUNT_KEEP")):
         chance = random.Random(f"{seed} {tried}")
         lie = [f"{name}={chance.choice(values)}" for name, values in WORDS.items()]
-        is_fine, said = judge(command, lie)
+        is_fine, said = judge_surely(command, lie)
         tried += 1
         if os.environ.get("HUNT_LOUD"):
             print(" ".join(lie), said, sep="\n", flush=True)
@@ -87,7 +96,7 @@ def hunt(command):
 def try_again(command, lies):
     faults = 0
     for lie in lies:
-        is_fine, said = judge(command, lie.split())
+        is_fine, said = judge_surely(command, lie.split())
         faults += not is_fine
         print(lie.strip(), said, sep="\n", flush=True)
     return 1 if faults else 0

@@ -210,6 +210,7 @@ static int find_library(struct cdi_library *ret_library, struct err *err)
 static int make_region(const struct cdi_slice *s, struct err *err)
 {
 	_cleanup_(region_close) struct region region = REGION_NULL;
+	struct file_identity id;
 	int r;
 
 	if (!*s->region)
@@ -218,6 +219,12 @@ static int make_region(const struct cdi_slice *s, struct err *err)
 	if (r)
 		return err_set(err, r < 0 ? -r : EIO, "%.200s: make %.200s: %s; %s", s->folder,
 			s->region, region_explain(r), region_remedy(r));
+	if (file_identify(region.fd, &id) < 0 || id.link_count != 1)
+		return err_set(err, EACCES,
+			"the region %.200s has another name, by which others could reach it; right "
+			"is: "
+			"end the slice's programs, and rm %.200s",
+			s->region, s->region);
 	return cdi_check_region(s, err);
 }
 

@@ -58,20 +58,26 @@ static bool is_below(const char *path, const char *folder)
 	       (!path[length] || path[length] == '/' || !strcmp(folder, "/"));
 }
 
+static bool is_at(const char *path, const struct file_identity *folder)
+{
+	struct file_identity id;
+
+	return file_identify_path(path, &id) == 0 && id.inode == folder->inode &&
+	       id.device == folder->device;
+}
+
 /* The same by what the folders are, whatever their names: another mount of it counts, too. */
 static bool lies_in(const char *path, const struct file_identity *folder)
 {
 	char above[PLACE_BYTES];
-	struct file_identity id;
 
 	snprintf(above, sizeof(above), "%s", path);
 	for (char *end = above + strlen(above); end > above; end = strrchr(above, '/')) {
 		*end = '\0';
-		if (file_identify_path(*above ? above : "/", &id) == 0 &&
-			id.inode == folder->inode && id.device == folder->device)
+		if (is_at(above, folder))
 			return true;
 	}
-	return false;
+	return is_at("/", folder);
 }
 
 /* Whether others may exchange the inner one in it: with the sticky bit its owner still may. */
@@ -101,20 +107,26 @@ static bool find_anybodys(const char *path, char ret_above[PLACE_BYTES])
 	return false;
 }
 
-/* True where nobody can tell. */
-static bool has_share(const char *folder)
+/*
+ * Finds a share in the folder or in one in it; the folder itself where nobody can tell. Where others may make what they like, as among turns,
+ * only what is not theirs counts.
+ */
+static bool find_share(const char *folder, bool is_turns, char ret_path[PLACE_BYTES + 300])
 {
 	_cleanup_(listing_close) DIR *entries = listing_open(AT_FDCWD, folder);
-	char path[PLACE_BYTES + 300];
 	struct file_identity id;
 
-	snprintf(path, sizeof(path), "%s/share", folder);
-	if (!entries || (file_identify_at(AT_FDCWD, path, &id) == 0 && id.is_regular))
+	snprintf(ret_path, PLACE_BYTES + 300, "%s", folder);
+	if (!entries)
 		return true;
 	for (struct dirent *e = readdir(entries); e; e = readdir(entries)) {
-		snprintf(path, sizeof(path), "%s/%s/share", folder, e->d_name);
-		if (strcmp(e->d_name, "..") && file_identify_at(AT_FDCWD, path, &id) == 0 &&
-			id.is_regular)
+		snprintf(ret_path, PLACE_BYTES + 300, "%s/%s", folder, e->d_name);
+		if (!strcmp(e->d_name, "..") || file_identify_at(AT_FDCWD, ret_path, &id) < 0 ||
+			!id.is_folder || (is_turns && is_strangers(&id)))
+			continue;
+		snprintf(ret_path, PLACE_BYTES + 300, "%s/%s/share", folder, e->d_name);
+		if (file_identify_at(AT_FDCWD, ret_path, &id) == 0 && id.is_regular &&
+			!(is_turns && is_strangers(&id)))
 			return true;
 	}
 	return false;
@@ -178,6 +190,8 @@ static const char *find_victim(const struct given *g, const char *whole,
 	for (size_t i = 0; i < ARRAY_SIZE(victims); i++)
 		if (is_below(victims[i], g->path) || is_below(victims[i], whole))
 			return victims[i];
+	if (lies_in(library->folder, id) || lies_in(library->list, id))
+		return library->list;
 	for (int i = 0; i < count; i++)
 		if (lies_in(slices[i].folder, id))
 			return slices[i].folder;
@@ -203,7 +217,7 @@ static int need_own_place(const char *path, struct err *err)
 static int check_given(const struct given *g, const struct cdi_slice *slices, int count,
 	const struct cdi_library *library, struct err *err)
 {
-	char whole[PLACE_BYTES];
+	char whole[PLACE_BYTES], share[PLACE_BYTES + 300];
 	const char *victim;
 	struct file_identity id;
 
@@ -220,11 +234,11 @@ static int check_given(const struct given *g, const struct cdi_slice *slices, in
 			"the line `%s` names %.150s, which is %.150s; a container could have "
 			"another one by it, so that name is right",
 			g->line, g->path, whole);
-	if (has_share(whole))
+	if (find_share(whole, g->is_turns, share))
 		return err_set(err, EINVAL,
-			"the line `%s` would give a container a share, in or below %.150s; "
+			"the line `%s` would give a container a share, in or below %.150s: %.150s; "
 			"a folder of its own is right",
-			g->line, g->path);
+			g->line, g->path, share);
 	return need_own_place(whole, err);
 }
 
@@ -275,24 +289,43 @@ static int need_closed(const struct cdi_slice *s, struct err *err)
 	return 0;
 }
 
-/* A container sees a folder of shares whole, and may lock what it may read. */
-static int check_folder(
-	const struct cdi_slice *s, const struct cdi_slice *slices, int count, struct err *err)
+/* What is another slice's in the folder; NULL: nothing. s: whose folder it is, NULL: it is for all. */
+static const char *find_others(const struct file_identity *folder, const struct cdi_slice *s,
+	const struct cdi_slice *slices, int count)
 {
-	struct file_identity id, other;
-	int r = need_own_place(s->folder, err);
+	for (int i = 0; i < count; i++) {
+		if (lies_in(slices[i].folder, folder) && !(s && is_at(slices[i].folder, folder)))
+			return slices[i].folder;
+		for (int k = 0; k < 2 && s != &slices[i]; k++) {
+			const struct given its = given_of(&slices[i], k);
+			const struct given own = s ? given_of(s, k) : (struct given){.path = ""};
 
-	if (r == 0 && (r = file_identify_path(s->folder, &id)) < 0)
-		r = err_set(err, -r, "%.200s: %s", s->folder, strerror(-r));
-	for (int i = 0; i < count && r == 0; i++)
-		if (lies_in(slices[i].folder, &id) &&
-			file_identify_path(slices[i].folder, &other) == 0 &&
-			(other.inode != id.inode || other.device != id.device))
-			r = err_set(err, EINVAL,
-				"a container that has %.150s would have %.150s, too; a folder of "
-				"its own is right",
-				s->folder, slices[i].folder);
-	return r;
+			if (*its.path && lies_in(its.path, folder) &&
+				(strcmp(own.path, its.path) != 0 || !may_be_one(&own, &its)))
+				return its.path;
+		}
+	}
+	return NULL;
+}
+
+/* A container sees a folder whole, and may lock what it may read. */
+static int check_folder(const char *folder, const struct cdi_slice *s,
+	const struct cdi_slice *slices, int count, struct err *err)
+{
+	struct file_identity id;
+	const char *others;
+	int r = need_own_place(folder, err);
+
+	if (r == 0 && (r = file_identify_path(folder, &id)) < 0)
+		r = err_set(err, -r, "%.200s: %s", folder, strerror(-r));
+	if (r)
+		return r;
+	others = find_others(&id, s, slices, count);
+	if (!others)
+		return 0;
+	return err_set(err, EINVAL,
+		"a container that has %.150s would have %.150s, too; a folder of its own is right",
+		folder, others);
 }
 
 int cdi_check(const struct cdi_slice *slices, int count, const struct cdi_library *library,
@@ -303,13 +336,15 @@ int cdi_check(const struct cdi_slice *slices, int count, const struct cdi_librar
 	if (r == 0)
 		r = need_own_place(library->list, err);
 	for (int i = 0; i < count && r == 0; i++)
-		r = check_folder(&slices[i], slices, count, err);
+		r = check_folder(slices[i].folder, &slices[i], slices, count, err);
 	for (int i = 0; i < 2 * count && r == 0; i++) {
 		const struct given g = given_of(&slices[i / 2], i % 2);
 
 		if (*g.path)
 			r = check_given(&g, slices, count, library, err);
 	}
+	if (r == 0)
+		r = check_folder(library->folder, NULL, slices, count, err);
 	for (int i = 0; i < count && r == 0; i++)
 		r = need_closed(&slices[i], err);
 	return r;

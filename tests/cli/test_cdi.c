@@ -392,6 +392,51 @@ static void a_container_gets_no_folder_of_another_one(void **state)
 			SHARE("m/n", "") "\"$VGPU\" cdi m m/n");
 	assert_int_equal(said->status, 1);
 	assert_says(said->err, "a folder of its own is right");
+	/* The books of one in the folder of the other, and in that of the library, which all have. */
+	for (unsigned i = 0; i < 2; i++) {
+		said = tool_run(
+			"cd \"$HERE\" && umask 022 && rm -rf lib m n && " LIBRARY SHARE("m", "")
+				SHARE("n", "region '\"$HERE\"'/%s/b/region\\n") "mkdir %s/b "
+										"&& \"$VGPU\" "
+										"cdi m n",
+			i ? "lib" : "m", i ? "lib" : "m");
+		assert_int_equal(said->status, 1);
+		assert_says(said->err, "/b, too; a folder of its own is right");
+	}
+}
+
+static void a_region_with_another_name_is_refused(void **state)
+{
+	const struct said *said =
+		tool_run("cd \"$HERE\" && umask 022 && rm -rf lib m r && " LIBRARY SHARE(
+			"m", "region '\"$HERE\"'/r/region\\n") "mkdir r && \"$VGPU\" cdi m "
+							       ">other && ln r/region "
+							       "mine && \"$VGPU\" cdi m; "
+							       "echo $?; rm -f mine; "
+							       "\"$VGPU\" cdi m >other && "
+							       "echo right");
+
+	assert_says(said->err, "/r/region has another name");
+	assert_says(said->out, "1\nright\n");
+}
+
+/* Anybody may make one there. */
+static void a_share_among_turns_is_told_where_it_is_the_operators(void **state)
+{
+	static const char command[] =
+		"cd \"$HERE\" && umask 022 && rm -rf lib m t && " LIBRARY SHARE(
+			"m", "turns '\"$HERE\"'/t\\n") "mkdir -p t/x && touch t/x/share && %s && "
+						       "\"$VGPU\" "
+						       "cdi m >other && echo right";
+	const struct said *said = tool_run(command, "true");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "/t/x/share; a folder of its own is right");
+	said = tool_run(command, "chown 65534 t/x");
+	if (strstr(said->err, "chown"))
+		skip();
+	assert_string_equal(said->err, "");
+	assert_says(said->out, "right\n");
 }
 
 int main(void)
@@ -412,6 +457,8 @@ int main(void)
 		cmocka_unit_test(a_lease_is_told_as_one),
 		cmocka_unit_test(a_link_to_the_share_is_refused),
 		cmocka_unit_test(a_container_gets_no_folder_of_another_one),
+		cmocka_unit_test(a_region_with_another_name_is_refused),
+		cmocka_unit_test(a_share_among_turns_is_told_where_it_is_the_operators),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

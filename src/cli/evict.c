@@ -255,7 +255,7 @@ static bool undo(struct eviction *e)
 	return is_whole;
 }
 
-/* A process that ends keeps its slot until the kernel has taken its memory down. */
+/* A process that ends keeps its slot until the kernel has taken its memory down: so many looks at all of them. */
 #define ENDING_LOOKS 100u
 
 static void rest(void)
@@ -265,10 +265,11 @@ static void rest(void)
 	nanosleep(&ten_ms, NULL);
 }
 
-/* Of one that seems to have ended, by its number and when it began. Its slot says whether that is so. */
-static int check_ended(const struct eviction *e, const struct evictee *p, struct err *err)
+/* Of one that seems to have ended, by its number and when it began. Its slot says whether that is so. *looks: that are left. */
+static int check_ended(
+	const struct eviction *e, const struct evictee *p, unsigned *looks, struct err *err)
 {
-	for (unsigned looks = 0; looks < ENDING_LOOKS; looks++) {
+	for (; *looks; --*looks) {
 		if (!evict_is_there(&e->region, &p->process))
 			return 0;
 		rest();
@@ -286,12 +287,13 @@ static int check_ended(const struct eviction *e, const struct evictee *p, struct
 static int check_all(struct eviction *e, uid_t owner, bool is_evicting, struct err *err)
 {
 	struct evictees *all = &e->evictees;
-	unsigned left = 0;
+	unsigned left = 0, looks = ENDING_LOOKS;
 
 	for (unsigned i = 0; i < all->count; i++) {
 		int r = evictee_check(&all->list[i], e->region.file, owner, err);
 
-		if (r == EVICTEE_E_ENDED && is_evicting && check_ended(e, &all->list[i], err) < 0)
+		if (r == EVICTEE_E_ENDED && is_evicting &&
+			check_ended(e, &all->list[i], &looks, err) < 0)
 			return -EBUSY;
 		if (r < 0)
 			return r;

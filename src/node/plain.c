@@ -79,13 +79,17 @@ bool plain_is_in_roots(pid_t pid)
 	       file_identify_path("/proc/self/ns/user", &own) == 0 && owner.inode == own.inode;
 }
 
-/* Looked at afterwards: who leaves root's namespaces for one of its own does not come back. */
+/*
+ * Looked at before, as a user's own namespace has as many mounts as she likes, and afterwards: who leaves root's namespaces for one of its own does
+ * not come back.
+ */
 static bool is_mounted_by_root(pid_t pid, const struct statx *s)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
-	return is_mounted(path, s->stx_dev_major, s->stx_dev_minor) && plain_is_in_roots(pid);
+	return plain_is_in_roots(pid) && is_mounted(path, s->stx_dev_major, s->stx_dev_minor) &&
+	       plain_is_in_roots(pid);
 }
 
 /* As this program does itself, whatever that is: a container's root may be FUSE of the runtime's. */

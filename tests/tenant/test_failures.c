@@ -41,6 +41,7 @@ static void expect_clean(struct course *c, struct tenant *t, const char *fault, 
 	uint64_t truth, books;
 	char *at = t->answer;
 	int r = tenant_ask(t, "tour");
+	bool is_told = strstr(t->answer, "result=");
 
 	while ((at = strstr(at, "result="))) {
 		int result = atoi(at += 7);
@@ -58,6 +59,9 @@ static void expect_clean(struct course *c, struct tenant *t, const char *fault, 
 	assert_true(found_bytes(c->slice) <= FOUND_BYTES);
 	/* The next tour, without faults, finds all of the machinery in order. */
 	expect(t, OK, "tour");
+	/* A tour has not always as many requests of memory: the fault may have come in this one. */
+	if (!is_told && t->answer[0])
+		expect(t, OK, "tour");
 	if (t->answer[0])
 		print_message("%s: afterwards%s\n", fault, t->answer);
 	assert_string_equal(t->answer, "");

@@ -55,12 +55,12 @@ int slot_leave_to_children(struct region *region, unsigned slot)
 	return 0;
 }
 
-/* Whether children of an owner of the slot live: of the present one, or of an earlier one. */
+/* Whether children of an owner of the slot live: of the present one, or of an earlier one. True where that is not told. */
 static bool has_children(int fd, unsigned i)
 {
 	bool is_locked;
 
-	return file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 && is_locked;
+	return file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) < 0 || is_locked;
 }
 
 bool slot_is_left(int fd, unsigned i, const struct region_slot *slot, bool is_holder)
@@ -232,9 +232,8 @@ static int sign(struct region *region, unsigned i, struct signature *by)
 	struct region_file *f = region->file;
 	int r;
 
-	/* It may have been taken between our look and our lock, by a process that needs none to keep it. */
-	if (atomic_load_explicit(&f->own.slots[i].state, memory_order_acquire) == SLOT_LIVE &&
-		slot_find_unlocked(&f->own.slots[i]) != SLOT_OWNER_GONE)
+	/* It may have been taken between our look and our lock, by one that needs no lock to keep it, or is on its way out: who reaps waits for that. */
+	if (atomic_load_explicit(&f->own.slots[i].state, memory_order_acquire) == SLOT_LIVE)
 		return -EAGAIN;
 	r = vouch(region, i, &by->token);
 	/* Its last owner may have died in between, too. */

@@ -124,22 +124,28 @@ int slot_find_owner(int fd, unsigned i, const struct region_slot *slot, enum slo
 bool slot_may_linger(const struct region_slot *own, uint64_t waited_ns)
 {
 	struct process_identity seen;
+	int r;
 
 	/* A token goes long before the device files, a lock at the same time: the kernel puts files off. */
-	if (!is_in_sight(own))
+	if (is_elsewhere(own))
 		/* relaxed: the caller's acquire of state made it visible */
 		return atomic_load_explicit(&own->token_place, memory_order_relaxed) &&
 		       waited_ns < UNSEEN_GRACE_NS;
-	return look_at_owner(own, &seen) == 0 && (seen.is_leaving || waited_ns < EXEC_GRACE_NS);
+	r = look_at_owner(own, &seen);
+	if (r < 0)
+		return r != -ESRCH;
+	return seen.is_leaving || waited_ns < EXEC_GRACE_NS;
 }
 
 bool slot_may_work(const struct region_slot *own)
 {
 	struct process_identity seen;
+	int r;
 
-	if (!is_in_sight(own))
+	if (is_elsewhere(own))
 		return slot_may_linger(own, 0);
-	return look_at_owner(own, &seen) == 0 && seen.is_leaving;
+	r = look_at_owner(own, &seen);
+	return r < 0 ? r != -ESRCH : seen.is_leaving;
 }
 
 /* No two living processes have its PID: the start need not be asked, which changes where exec moves a process to another time namespace. */

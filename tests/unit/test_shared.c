@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -266,6 +267,22 @@ static void there_is_place_for_so_many(void **state)
 	stop(&p);
 }
 
+static void who_cannot_read_which_boot_this_is_takes_what_was_kept_for_kept(void **state)
+{
+	struct region_shared j = {.word = 0};
+	struct rlimit before, few;
+
+	atomic_store(&j.mark, 1);
+	atomic_store(&j.boot, 123);
+	assert_false(shared_is_kept_by_files(&j, "/nowhere"));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_true(shared_is_kept_by_files(&j, "/nowhere"));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +294,7 @@ int main(void)
 		SCRATCH_TEST(a_descriptor_holds_it_wherever_it_is),
 		SCRATCH_TEST(where_files_cannot_be_asked_the_charge_stays_until_the_next_boot),
 		SCRATCH_TEST(a_file_of_the_kernels_is_not_opened),
+		cmocka_unit_test(who_cannot_read_which_boot_this_is_takes_what_was_kept_for_kept),
 		SCRATCH_TEST(there_is_place_for_so_many),
 	};
 

@@ -185,4 +185,6 @@ void own_thread_reset_after_fork(void)
 	atomic_store(&rest_until_ns, 0);
 	atomic_store(&holds, 0);
 	atomic_store(&is_there, false);
+	atomic_store(&is_wanted, false);
+	atomic_store(&is_over, false);
 }

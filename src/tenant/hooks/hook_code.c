@@ -23,10 +23,11 @@ static CUresult loaded(CUresult r, CUmodule made, const struct image *image, str
 		return r;
 	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
 		guard.is_end = true;
-		cuda.cuModuleUnload(made);
+		/* What stays loaded stays charged. */
+		if (cuda.cuModuleUnload(made) == CUDA_SUCCESS)
+			managed_data_unloaded(made);
 		guard_end(&guard);
 	}
-	managed_data_unloaded(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

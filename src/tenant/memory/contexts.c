@@ -316,9 +316,12 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 		return r;
 	charge_undo(&call->charge);
 	if (!has_room(call->device, found, found_bytes)) {
+		own_thread_hold();
+		parts_context_ends(atomic_load(&p->context));
 		charge_stray_begins();
 		cuda.cuDevicePrimaryCtxRelease_v2(call->device->ordinal);
 		follow_primary(p, call, NULL);
+		own_thread_let_go();
 		charge_stray_ends(NULL);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}

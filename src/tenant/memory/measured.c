@@ -11,6 +11,7 @@
 #include "tenant/memory/reconcile.h"
 #include "tenant/memory/table.h"
 #include "tenant/slice/nvml.h"
+#include "tenant/slice/parts.h"
 
 /* A call that is known to take little is charged for so many times as much at most, where only the device's figure tells. */
 #define BOUNDED_TIMES 4
@@ -62,12 +63,16 @@ struct told {
 	uint64_t charged_bytes; /* as unattributed, as of the look that tells this */
 };
 
-/* Who has died, and what descriptors alone kept and are closed, is found first, and is a change; their marks may stand elsewhere, too. */
+/*
+ * Who has died, what descriptors alone kept and are closed, and what pools have given back, is found first, and is a change; marks of descriptors may
+ * stand elsewhere, too.
+ */
 static bool stays(struct device *d)
 {
 	uint64_t changes = ledger_changes(state.region.file, d->entry);
 
 	charge_reap(d);
+	parts_collect(d);
 	return changes == ledger_changes(state.region.file, d->entry) &&
 	       shared_left_bytes(&state.region, d->entry) == 0 &&
 	       evict_stays(&state.region, d->entry);

@@ -34,8 +34,12 @@ static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 	int64_t change = (int64_t)(held_bytes - p->held_bytes);
 
 	FAULT("pool: read");
-	if (p->shared)
+	if (p->shared) {
+		/* It stays charged where it is less, and others are to see all the same that free memory has risen. */
+		if (held_bytes != p->shown_bytes)
+			ledger_count_change(state.region.file, p->device->entry);
 		show_shared(p, held_bytes);
+	}
 	if (p->shared && change < 0)
 		return 0;
 	if (change < 0)

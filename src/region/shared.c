@@ -202,11 +202,14 @@ bool shared_is_kept_by_files(const struct region_shared *j, const char *shared_p
 	struct shared_file file = {
 		.device = atomic_load(&j->file_device), .inode = atomic_load(&j->file_inode)};
 	_cleanup_fd_ int fd = -1;
-	uint64_t now = read_boot();
+	uint64_t now;
 	bool is_alive;
 
+	if (!mark)
+		return false;
 	/* Who cannot read which boot this is takes it for the one of then. */
-	if (!mark || (boot && now && boot != now))
+	now = boot ? read_boot() : 0;
+	if (now && now != boot)
 		return false;
 	read_path(shared_path, file.path);
 	fd = shared_open_file(&file);

@@ -121,31 +121,35 @@ int slot_find_owner(int fd, unsigned i, const struct region_slot *slot, enum slo
 	return r;
 }
 
+/* As look_at_owner() where /proc may show it; of one that is elsewhere -ESRCH. */
+static int look_if_here(const struct region_slot *slot, struct process_identity *ret_seen)
+{
+	return is_elsewhere(slot) ? -ESRCH : look_at_owner(slot, ret_seen);
+}
+
 bool slot_may_linger(const struct region_slot *own, uint64_t waited_ns)
 {
 	struct process_identity seen;
-	int r;
+	int r = look_if_here(own, &seen);
 
+	if (r < 0 && r != -ESRCH)
+		return true;
 	/* A token goes long before the device files, a lock at the same time: the kernel puts files off. */
-	if (is_elsewhere(own))
+	if (!is_in_sight(own))
 		/* relaxed: the caller's acquire of state made it visible */
 		return atomic_load_explicit(&own->token_place, memory_order_relaxed) &&
 		       waited_ns < UNSEEN_GRACE_NS;
-	r = look_at_owner(own, &seen);
-	if (r < 0)
-		return r != -ESRCH;
-	return seen.is_leaving || waited_ns < EXEC_GRACE_NS;
+	return r == 0 && (seen.is_leaving || waited_ns < EXEC_GRACE_NS);
 }
 
 bool slot_may_work(const struct region_slot *own)
 {
 	struct process_identity seen;
-	int r;
+	int r = look_if_here(own, &seen);
 
-	if (is_elsewhere(own))
-		return slot_may_linger(own, 0);
-	r = look_at_owner(own, &seen);
-	return r < 0 ? r != -ESRCH : seen.is_leaving;
+	if (r < 0 && r != -ESRCH)
+		return true;
+	return is_in_sight(own) ? r == 0 && seen.is_leaving : slot_may_linger(own, 0);
 }
 
 /* No two living processes have its PID: the start need not be asked, which changes where exec moves a process to another time namespace. */

@@ -109,9 +109,8 @@ CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 		/* A graph may go with its context without being destroyed, and its handle is another's then. */
 		if (!place.entry->b)
 			old = (struct need *)(uintptr_t)place.entry->a;
-		/* Who has the old one pinned lets go of it once. */
-		*place.entry = (struct table_entry){
-			.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs, .b = place.entry->b};
+		*place.entry =
+			(struct table_entry){.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
 	}
 	table_leave(&place);
 	if (!place.entry) {

@@ -81,7 +81,7 @@ uint64_t charge_unsettled_bytes(void)
 }
 
 _Atomic uint64_t charge_strays;
-static _Atomic uint64_t unnamed[STATE_ORDINALS];
+static _Atomic uint64_t unnamed[STATE_ORDINALS], code[STATE_ORDINALS];
 
 void charge_unnamed_begins(const struct device *device)
 {
@@ -97,6 +97,24 @@ uint64_t charge_unnamed_since(const struct device *device)
 {
 	/* pairs with charge_unnamed_begins(), which comes before the driver's call */
 	return atomic_load(&unnamed[device->ordinal]);
+}
+
+void charge_code_begins(const struct device *device)
+{
+	atomic_fetch_add(&code[device->ordinal], CHARGE_CALL);
+	charge_unnamed_begins(device);
+}
+
+void charge_code_ends(const struct device *device)
+{
+	charge_unnamed_ends(device);
+	atomic_fetch_sub(&code[device->ordinal], 1);
+}
+
+uint64_t charge_code_since(const struct device *device)
+{
+	/* pairs with charge_code_begins(), as above */
+	return atomic_load(&code[device->ordinal]);
 }
 
 static struct lock reap_lock;

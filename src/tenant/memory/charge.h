@@ -178,6 +178,11 @@ void charge_unnamed_begins(const struct device *device);
 void charge_unnamed_ends(const struct device *device);
 uint64_t charge_unnamed_since(const struct device *device);
 
+/* Those of them that load or unload code, or let it be used first: our own comparisons are none. */
+void charge_code_begins(const struct device *device);
+void charge_code_ends(const struct device *device);
+uint64_t charge_code_since(const struct device *device);
+
 /* The kind becomes what it was again, after charge_hide(). */
 void charge_show(struct device *device, uint64_t bytes, enum charge_kind kind);
 

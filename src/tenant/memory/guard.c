@@ -41,7 +41,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 			.free_bytes = guard_free_bytes(),
 			.is_armed = true};
 	if (r == CUDA_SUCCESS)
-		charge_unnamed_begins(device);
+		charge_code_begins(device);
 	return r;
 }
 
@@ -120,7 +120,7 @@ bool guard_end(struct guard *guard)
 				.is_bounded = guard->is_bounded,
 				.is_open_ended = guard->is_open_ended,
 				.is_end = guard->is_end});
-	charge_unnamed_ends(d);
+	charge_code_ends(d);
 	guard->is_armed = false;
 	if (!is_same) {
 		log_warn("another context was made current within a call");
@@ -135,7 +135,7 @@ void guard_cancel(struct guard *guard)
 {
 	if (!guard->is_armed)
 		return;
-	charge_unnamed_ends(guard->charge.device);
+	charge_code_ends(guard->charge.device);
 	charge_undo(&guard->charge);
 	guard->is_armed = false;
 }

@@ -55,7 +55,7 @@ static void read_changes(struct watch *watch)
 {
 	parts_collect(watch->device);
 	watch->traffic = charge_traffic();
-	watch->unnamed = charge_unnamed_since(watch->device);
+	watch->code = charge_code_since(watch->device);
 	watch->changes = ledger_changes(state.region.file, watch->device->entry);
 }
 
@@ -95,7 +95,7 @@ bool watch_has_risen(const struct watch *before, uint64_t bytes)
 	charge_reap(before->device);
 	read_changes(&after);
 	was_alone = before->traffic == after.traffic && (uint32_t)after.traffic == 1 &&
-		    before->unnamed == after.unnamed && (uint32_t)after.unnamed == 0 &&
+		    before->code == after.code && (uint32_t)after.code == 0 &&
 		    before->changes + 1 == after.changes &&
 		    before->others_bytes <= after.others_bytes && after.others_bytes != UINT64_MAX;
 	/* What descriptors alone keep may be gone, and its mark stand elsewhere. */

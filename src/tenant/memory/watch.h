@@ -10,10 +10,10 @@
 
 struct watch {
 	struct device *device;
-	uint64_t bytes;		   /* free; 0: not known */
-	uint64_t traffic, unnamed; /* of this process: charge_unnamed_since() */
-	uint64_t changes;	   /* of the slice's books */
-	uint64_t others_bytes;	   /* what NVML shows for other processes; UINT64_MAX: not known */
+	uint64_t bytes;		/* free; 0: not known */
+	uint64_t traffic, code; /* of this process: charge_code_since() */
+	uint64_t changes;	/* of the slice's books */
+	uint64_t others_bytes;	/* what NVML shows for other processes; UINT64_MAX: not known */
 };
 
 /* Before the driver is asked, in a CHARGE_SCOPE() with the rest. */

@@ -196,7 +196,8 @@ int shared_open_file(const struct shared_file *file)
 	return open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-bool shared_is_kept_by_files(const struct region_shared *j, const char *shared_path)
+bool shared_is_kept_by_files(
+	const struct region_shared *j, const char shared_path[REGION_PATH_BYTES])
 {
 	uint64_t mark = atomic_load(&j->mark), boot = atomic_load(&j->boot);
 	struct shared_file file = {

@@ -96,7 +96,8 @@ unsigned shared_sweep(const struct region *region, unsigned slot);
  * Whether a descriptor may keep the shared allocation's memory still, asked by the path under which the region's
  * processes know the file; where that cannot be told, it does.
  */
-bool shared_is_kept_by_files(const struct region_shared *shared, const char *shared_path);
+bool shared_is_kept_by_files(
+	const struct region_shared *shared, const char shared_path[REGION_PATH_BYTES]);
 
 /* How the open file behind an exported descriptor is opened by others; all of a machine are of one file. */
 struct shared_file {

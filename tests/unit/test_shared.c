@@ -269,17 +269,18 @@ static void there_is_place_for_so_many(void **state)
 
 static void who_cannot_read_which_boot_this_is_takes_what_was_kept_for_kept(void **state)
 {
+	static const char nowhere[REGION_PATH_BYTES] = "/nowhere";
 	struct region_shared j = {.word = 0};
 	struct rlimit before, few;
 
 	atomic_store(&j.mark, 1);
 	atomic_store(&j.boot, 123);
-	assert_false(shared_is_kept_by_files(&j, "/nowhere"));
+	assert_false(shared_is_kept_by_files(&j, nowhere));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	assert_true(shared_is_kept_by_files(&j, "/nowhere"));
+	assert_true(shared_is_kept_by_files(&j, nowhere));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 

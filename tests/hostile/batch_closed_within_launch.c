@@ -6,28 +6,21 @@
  * returns: it is behind the event, and nobody asks again. The simulated driver says when it was asked.
  */
 #include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "tests/hostile/counted.h"
-#include "tests/hostile/served.h"
+#include "tests/hostile/within_launch.h"
 
 #define KNOWN	  40
 #define SHORT_NS  150000
 #define KERNEL_NS (40 * MS)
-#define PAGE	  4096
 #define PAUSE_NS  200000
 #define STEP_NS	  10000
 #define STEPS	  20 /* the other thread's call may be waiting for this one */
 
 static CUcontext context;
-static sem_t asked, answered;
 static atomic_bool has_returned;
 static CUfunction kernel;
-static void *page;
 
 /* What the library asks the driver when another thread waits, gives work to the same stream, and to another one. */
 static const char *const asks[] = {"cuEventRecord", "cuStreamQuery", "cuStreamQuery"};
@@ -42,7 +35,7 @@ int hunt_at_call(const char *symbol, bool is_end)
 	if (!awaited || !is_end || strcmp(symbol, awaited) != 0)
 		return 0;
 	awaited = NULL;
-	MUST(sem_post(&answered));
+	within_answer();
 	for (unsigned i = 0; i < STEPS && !atomic_load(&has_returned); i++)
 		served_sleep(STEP_NS);
 	return 0;
@@ -55,7 +48,7 @@ static void *look_within_each(void *unused)
 	MUST(cuCtxSetCurrent(context));
 	MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	for (unsigned i = 0;; i = (i + 1) % ASKS) {
-		MUST(sem_wait(&asked));
+		within_await();
 		served_sleep(PAUSE_NS);
 		awaited = asks[i];
 		if (i == 0)
@@ -64,7 +57,7 @@ static void *look_within_each(void *unused)
 			served_launch(kernel, i == 1 ? NULL : other, SHORT_NS);
 		/* Without the library nobody asks. */
 		if (awaited)
-			MUST(sem_post(&answered));
+			within_answer();
 		awaited = NULL;
 	}
 	return unused;
@@ -72,35 +65,24 @@ static void *look_within_each(void *unused)
 
 static void handle(int number)
 {
-	MUST(sem_post(&asked));
-	MUST(sem_wait(&answered));
-	MUST(mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+	within_ask();
+	within_allow();
 }
 
 static void attack(void)
 {
-	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_NODEFER};
-	CUDA_KERNEL_NODE_PARAMS_v2 node;
 	pthread_t thread;
 
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(page == MAP_FAILED);
-	MUST(sem_init(&asked, 0, 0));
-	MUST(sem_init(&answered, 0, 0));
 	context = served_begin();
 	kernel = served_kernel();
-	MUST(sigaction(SIGSEGV, &action, NULL));
+	within_begin(handle);
 	MUST(pthread_create(&thread, NULL, look_within_each, NULL));
 	served_make_known(kernel, KNOWN, SHORT_NS);
 	for (;;) {
 		atomic_store(&has_returned, false);
 		/* The first after a pause is measured by itself. */
 		served_launch(kernel, NULL, SHORT_NS);
-		node = counted_node(kernel, KERNEL_NS);
-		memcpy(page, node.kernelParams, 2 * sizeof(void *));
-		MUST(mprotect(page, PAGE, PROT_NONE));
-		MUST(cuLaunchKernel(
-			kernel, node.gridDimX, 1, 1, node.blockDimX, 1, 1, 0, NULL, page, NULL));
+		MUST(within_launch(kernel, NULL, KERNEL_NS));
 		atomic_store(&has_returned, true);
 		served_sleep(KERNEL_NS + MS);
 	}

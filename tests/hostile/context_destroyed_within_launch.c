@@ -5,21 +5,15 @@
  * goes on in that one, whose streams the library has not seen yet.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 
-#include "tests/hostile/counted.h"
-#include "tests/hostile/served.h"
+#include "tests/hostile/within_launch.h"
 
 #define KNOWN	  40
 #define SHORT_NS  150000
 #define KERNEL_NS (40 * MS)
-#define PAGE	  4096
 
 static CUcontext first, second;
-static void *page;
 static unsigned rounds;
 
 static void *exchange(void *unused)
@@ -41,30 +35,22 @@ static void handle(int number)
 	} else {
 		exchange(NULL);
 	}
-	MUST(mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+	within_allow();
 }
 
 static void attack(void)
 {
-	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_NODEFER};
-	CUDA_KERNEL_NODE_PARAMS_v2 node;
 	CUfunction kernel;
 
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(page == MAP_FAILED);
 	second = served_begin();
 	first = served_context();
-	MUST(sigaction(SIGSEGV, &action, NULL));
+	within_begin(handle);
 	for (;; rounds++) {
 		MUST(cuCtxSetCurrent(first));
 		kernel = served_kernel();
 		served_make_known(kernel, KNOWN, SHORT_NS);
-		node = counted_node(kernel, KERNEL_NS);
-		memcpy(page, node.kernelParams, 2 * sizeof(void *));
-		MUST(mprotect(page, PAGE, PROT_NONE));
 		/* A driver may refuse it, as the context is gone. */
-		(void)cuLaunchKernel(
-			kernel, node.gridDimX, 1, 1, node.blockDimX, 1, 1, 0, NULL, page, NULL);
+		(void)within_launch(kernel, NULL, KERNEL_NS);
 		MUST(cuCtxSetCurrent(second));
 		MUST(cuStreamSynchronize(NULL));
 		served_sleep(KERNEL_NS + MS / 2);

@@ -2,6 +2,8 @@
 /* Why work has to wait before it reaches the device. */
 #include "policy/throttle.h"
 
+#include "base/bits.h"
+
 /* So far the host may run ahead: enough to bridge its own pauses, and all that a limit is late by. */
 #define AHEAD_NS UINT64_C(4000000)
 
@@ -119,5 +121,5 @@ bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t moved_ns
 	}
 	if (!*since_ns)
 		*since_ns = now_ns;
-	return now_ns > (moved_ns > *since_ns ? moved_ns : *since_ns) + STUCK_NS;
+	return now_ns > max_u64(moved_ns, *since_ns) + STUCK_NS;
 }

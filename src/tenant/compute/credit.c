@@ -2,6 +2,7 @@
 /* A meter's credit, and the slice's budgets behind it. */
 #include "tenant/compute/credit.h"
 
+#include "base/bits.h"
 #include "base/fault.h"
 #include "policy/budget.h"
 #include "policy/share.h"
@@ -249,13 +250,13 @@ int64_t credit_reserve_of(const struct meter *m, uint64_t ns)
 /* A batch that begins with such a piece. */
 static uint64_t batch_with(uint64_t ns)
 {
-	return ns > METER_BATCH_NS ? ns : METER_BATCH_NS;
+	return max_u64(ns, METER_BATCH_NS);
 }
 
 /* When the stream's work should end with it. */
 static uint64_t end_with(const struct stream_state *s, uint64_t ns, uint64_t now_ns)
 {
-	return (s->drained_ns > now_ns ? s->drained_ns : now_ns) + batch_with(ns);
+	return max_u64(s->drained_ns, now_ns) + batch_with(ns);
 }
 
 /*

@@ -27,6 +27,7 @@ struct estimate_mix {
 	} kind[ESTIMATE_KINDS];
 	uint64_t rest_ns; /* estimated for those of kinds that found no room */
 };
+#define ESTIMATE_MIX_NONE ((struct estimate_mix){.kind_count = 0}) /* of which nothing is learned */
 void estimate_mix_add(struct estimate_mix *mix, uint32_t estimate);
 
 /* How long it should take; 0: there is work in it that nobody knows. */

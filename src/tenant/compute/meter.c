@@ -284,7 +284,7 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 	/* Where it lies between the events nobody knows, and nothing is learned of that. */
 	if (estimate_ns(estimate) == ESTIMATE_UNKNOWN_NS) {
 		s->batch->is_unknown = true;
-		s->batch->mix = (struct estimate_mix){.kind_count = 0};
+		s->batch->mix = ESTIMATE_MIX_NONE;
 	}
 	stream_state_close(s);
 	FAULT("meter: late batch closed");

@@ -156,7 +156,7 @@ static struct batch *end_open(struct stream_state *s)
 	b->due_ns = s->drained_ns;
 	/* The work may come behind the event: nothing is learned of that. */
 	if (b->is_calling)
-		b->mix = (struct estimate_mix){.kind_count = 0};
+		b->mix = ESTIMATE_MIX_NONE;
 	stream_state_take_kept(s, b);
 	queue_up(s->meter, b);
 	/* Before the event: a call that comes back in between may have given its work behind that, and is late. */

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/bits.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "policy/unknown.h"
@@ -193,9 +194,8 @@ void unknowns_end(struct meter *m, uint64_t now_ns)
 uint64_t unknowns_moved_ns(const struct meter *m, const struct stream_state *s)
 {
 	/* Its own stream's may wait for just this piece, whatever ends elsewhere. */
-	return s->pending || s->is_open || m->unknowns.ended_ns < m->unknowns.passed_ns
-		       ? m->unknowns.passed_ns
-		       : m->unknowns.ended_ns;
+	return s->pending || s->is_open ? m->unknowns.passed_ns
+					: max_u64(m->unknowns.passed_ns, m->unknowns.ended_ns);
 }
 
 void unknowns_pass(struct meter *m, uint64_t now_ns)

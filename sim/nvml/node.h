@@ -36,7 +36,7 @@ const struct board *node_board(void);
 /*
  * Whether $VGPU_SIM_NVML holds the word, as it was at the first nvmlInit: "host-pids" (an older driver,
  * which names processes by the PIDs of the machine's first namespace), "accounting" (accounting mode
- * is on).
+ * is on), "sessions" (each process with a context uses the encoder and captures a screen).
  */
 bool node_is_told(const char *word);
 

@@ -37,7 +37,8 @@ int command_help(int argc, char **argv)
 	       "  VGPU_SIM_TAG    under which name a process is counted by truth and inject\n"
 	       "  VGPU_SIM_NVML   words: host-pids (lists name processes as an older driver "
 	       "does),\n"
-	       "                  accounting (accounting mode is on)\n"
+	       "                  accounting (accounting mode is on), sessions (each process "
+	       "encodes and captures)\n"
 	       "  NVIDIA_VISIBLE_DEVICES  which cards are seen at all, as in a container\n");
 	return TOOL_OK;
 }

@@ -162,6 +162,7 @@ ENTRY_BODY(cuGraphExecUpdate_v2,
 /* Another work of the same type in the place of a node's. */
 static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeParams *params)
 {
+	CUcontext named = params ? work_named_context(params) : NULL;
 	struct work work;
 	struct exec *exec;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -176,8 +177,13 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 		if ((CUgraphNode)step->node != node_handle || step->work.type != params->type)
 			continue;
 		result = work_from_params(params, &work);
-		if (result == CUDA_SUCCESS)
-			step->work = work;
+		if (result == CUDA_SUCCESS && !work.context && named)
+			result = context_check(named, &work.context);
+		if (result != CUDA_SUCCESS)
+			continue;
+		if (!work.context)
+			work.context = step->work.context;
+		step->work = work;
 	}
 	return result;
 }

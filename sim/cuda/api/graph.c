@@ -74,25 +74,28 @@ ENTRY_BODY(cuGraphClone, (CUgraph * clone, CUgraph handle), (clone, handle))
 }
 
 /*
- * What a node of the program's is to do. A kernel's library is loaded then, where the kernel is to run (H100, driver
+ * What a node of the program's is to do, and where. A kernel's library is loaded then, where the kernel is to run (H100, driver
  * 580).
  */
 static CUresult describe(CUgraphNodeParams *params, struct work *ret_work)
 {
 	const CUDA_KERNEL_NODE_PARAMS_v2 *wanted = &params->kernel;
-	CUresult result = work_from_params(params, ret_work);
-	struct context *context;
+	CUresult result = work_from_params(params, ret_work), found = CUDA_SUCCESS;
+	CUcontext named = work_named_context(params);
 	struct kernel *kernel;
 	struct module *module;
 
+	if (result == CUDA_SUCCESS && !ret_work->context)
+		found = named ? context_check(named, &ret_work->context)
+			      : context_current(&ret_work->context);
 	if (result != CUDA_SUCCESS || params->type != CU_GRAPH_NODE_TYPE_KERNEL)
 		return result;
 	kernel = kernel_check(wanted->func ? (const void *)wanted->func : wanted->kern);
 	if (!kernel->module->is_library)
 		return CUDA_SUCCESS;
-	result = wanted->ctx ? context_check(wanted->ctx, &context) : context_current(&context);
-	return result == CUDA_SUCCESS ? library_instantiate(kernel->module, context, &module)
-				      : result;
+	return found == CUDA_SUCCESS
+		       ? library_instantiate(kernel->module, ret_work->context, &module)
+		       : found;
 }
 
 /* One body for all ways to add a node. */
@@ -144,6 +147,11 @@ static CUDA_MEMSET_NODE_PARAMS_v2 widen_memset(
 		params->elementSize, params->width, params->height, context};
 }
 
+static CUDA_MEMCPY_NODE_PARAMS widen_copy(const CUDA_MEMCPY3D *params, CUcontext context)
+{
+	return (CUDA_MEMCPY_NODE_PARAMS){.copyCtx = context, .copyParams = *params};
+}
+
 /* Rows: a call, the type of its node, the member of the parameters, its own parameters, their value. */
 #define ADD_NODE(symbol, kind, member, own, value)                                            \
 	ENTRY_CALL(symbol,                                                                    \
@@ -158,8 +166,8 @@ ADD_NODE(cuGraphAddKernelNode, KERNEL, kernel, (const CUDA_KERNEL_NODE_PARAMS_v1
 	widen_kernel(params))
 ADD_NODE(cuGraphAddKernelNode_v2, KERNEL, kernel, (const CUDA_KERNEL_NODE_PARAMS_v2 *params),
 	*params)
-ADD_NODE(cuGraphAddMemcpyNode, MEMCPY, memcpy.copyParams,
-	(const CUDA_MEMCPY3D *params, CUcontext context), *params)
+ADD_NODE(cuGraphAddMemcpyNode, MEMCPY, memcpy, (const CUDA_MEMCPY3D *params, CUcontext context),
+	widen_copy(params, context))
 ADD_NODE(cuGraphAddMemsetNode, MEMSET, memset,
 	(const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context),
 	widen_memset(params, context))

@@ -39,6 +39,8 @@
  * begins anew, some times at most.
  */
 #define IN_TIME(condition) child_check_time((condition) != 0, #condition, __FILE__, __LINE__)
+/* What was given to the device a moment ago is not done. */
+#define NOT_YET(call) IN_TIME((call) == CUDA_ERROR_NOT_READY)
 
 void child_run(void (*body)(void));
 void child_check(int is_true, const char *what, const char *file, int line);

@@ -247,11 +247,11 @@ TEST(graphs_that_run_at_the_same_time_have_memory_of_their_own)
 	OK(cuGraphLaunch(e2, s));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 32);
 	OK(cuDeviceGraphMemTrim(0));
-	EQUAL(child_kind_mib(MACHINE_GRAPH), 32);
+	IN_TIME(child_kind_mib(MACHINE_GRAPH) == 32);
 	OK(cuStreamSynchronize(s));
 	OK(cuGraphLaunch(e1, s));
 	OK(cuGraphLaunch(e2, s2));
-	EQUAL(child_kind_mib(MACHINE_GRAPH), 64);
+	IN_TIME(child_kind_mib(MACHINE_GRAPH) == 64);
 	OK(cuCtxSynchronize());
 	destroy(first, e1);
 	destroy(second, e2);
@@ -279,7 +279,7 @@ TEST(a_graph_takes_as_long_as_its_longest_path)
 	began = machine_now_ns();
 	OK(cuGraphLaunch(exec, s));
 	IN_TIME(machine_now_ns() - began < 15 * MS);
-	EQUAL(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+	NOT_YET(cuStreamQuery(s));
 	OK(cuStreamSynchronize(s));
 	CHECK(machine_now_ns() - began >= 30 * MS);
 	IN_TIME(machine_now_ns() - began < 60 * MS);

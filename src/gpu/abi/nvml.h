@@ -343,6 +343,33 @@ typedef struct {
 } nvmlProcessesUtilizationInfo_t;
 #define nvmlProcessesUtilizationInfo_v1 NVML_STRUCT_VERSION(nvmlProcessesUtilizationInfo_t, 1u)
 
+/* A use of the video encoder, and one of the capture of a screen. */
+typedef struct {
+	unsigned int sessionId;
+	unsigned int pid;
+	unsigned int vgpuInstance; /* 0 but on a host of vGPUs */
+	unsigned int codecType;
+	unsigned int hResolution;
+	unsigned int vResolution;
+	unsigned int averageFps;
+	unsigned int averageLatency; /* us */
+} nvmlEncoderSessionInfo_t;
+
+typedef struct {
+	unsigned int sessionId;
+	unsigned int pid;
+	unsigned int vgpuInstance;
+	unsigned int displayOrdinal;
+	unsigned int sessionType;
+	unsigned int sessionFlags;
+	unsigned int hMaxResolution;
+	unsigned int vMaxResolution;
+	unsigned int hResolution;
+	unsigned int vResolution;
+	unsigned int averageFPS;
+	unsigned int averageLatency;
+} nvmlFBCSessionInfo_t;
+
 typedef struct {
 	unsigned int gpuUtilization; /* percent of the process's life */
 	unsigned int memoryUtilization;
@@ -463,6 +490,8 @@ _Static_assert(sizeof(nvmlUtilization_t) == 8, "two percentages");
 _Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "pid, time, four percentages");
 _Static_assert(sizeof(nvmlProcessUtilizationInfo_v1_t) == 40, "time, pid, six percentages");
 _Static_assert(sizeof(nvmlProcessesUtilizationInfo_t) == 24, "two words, time, pointer");
+_Static_assert(sizeof(nvmlEncoderSessionInfo_t) == 32, "eight words");
+_Static_assert(sizeof(nvmlFBCSessionInfo_t) == 48, "twelve words");
 _Static_assert(sizeof(nvmlAccountingStats_t) == 56, "two percentages, three counts, six words");
 _Static_assert(sizeof(nvmlPciInfo_v1_t) == 32, "a string and four words");
 _Static_assert(sizeof(nvmlPciInfo_v2_t) == 52, "a string and nine words");

@@ -104,6 +104,10 @@ typedef nvmlReturn_t nvmlDeviceGetOfaUtilization_fn(
 	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
 typedef nvmlReturn_t nvmlDeviceGetEncoderStats_fn(nvmlDevice_t device, unsigned int *sessions,
 	unsigned int *average_fps, unsigned int *average_latency_us);
+typedef nvmlReturn_t nvmlDeviceGetEncoderSessions_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlEncoderSessionInfo_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetFBCSessions_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlFBCSessionInfo_t *infos);
 typedef nvmlReturn_t nvmlDeviceGetSamples_fn(nvmlDevice_t device, nvmlSamplingType_t type,
 	unsigned long long last_seen_us, nvmlValueType_t *value_type, unsigned int *count,
 	nvmlSample_t *samples);

@@ -91,12 +91,15 @@ static CUresult go_on(const struct stream *stream)
 static CUresult add(struct stream *stream, const struct work *work)
 {
 	struct captured *captured = &stream->captured;
+	struct work own = *work;
 	struct graph_node *node;
 	CUresult result = go_on(stream);
 
+	if (!own.context)
+		own.context = stream->context;
 	if (result == CUDA_SUCCESS)
 		result = graph_add(captured_by(captured)->graph, captured->tails,
-			captured->tail_count, work, &node);
+			captured->tail_count, &own, &node);
 	if (result == CUDA_SUCCESS && !set_tails(captured, &node, 1, false))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
@@ -300,7 +303,8 @@ CUresult capture_end(struct stream *stream, struct graph **ret_graph)
 	if (result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED ||
 		result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || !captured_by(&stream->captured))
 		return result;
-	let_go(stream->context, captured_by(&stream->captured));
+	for (struct context *context = driver.contexts; context; context = context->next)
+		let_go(context, captured_by(&stream->captured));
 	leave(&stream->captured, false);
 	return result;
 }

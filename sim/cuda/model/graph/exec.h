@@ -12,8 +12,9 @@ struct step {
 	struct work work;
 	size_t *deps; /* steps before this one */
 	size_t dep_count;
-	bool is_left_out; /* of a conditional body that does not run */
-	uint64_t end_ns;  /* in a launch */
+	bool is_left_out;	   /* of a conditional body that does not run */
+	uint64_t begin_ns, end_ns; /* in a launch */
+	bool is_busy;		   /* in a launch: its device is needed */
 };
 
 struct exec {

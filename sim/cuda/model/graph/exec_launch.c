@@ -84,11 +84,39 @@ static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t 
 	return result;
 }
 
+static struct context *context_of(const struct step *step, const struct stream *stream)
+{
+	return step->work.context ? step->work.context : stream->context;
+}
+
+static bool is_elsewhere(const struct step *step, const struct stream *stream)
+{
+	return context_of(step, stream)->device != stream->context->device;
+}
+
+/* The steps of other devices, in a launch that began then; the stream goes on when they have all ended. */
+static void run_elsewhere(
+	const struct exec *exec, struct stream *stream, uint64_t begin_ns, uint64_t *ret_end_ns)
+{
+	for (size_t i = 0; i < exec->count; i++) {
+		const struct step *step = &exec->steps[i];
+		uint64_t end_ns;
+
+		if (!step->is_busy || !is_elsewhere(step, stream))
+			continue;
+		end_ns = timeline_add_elsewhere(stream, context_of(step, stream),
+			begin_ns + step->begin_ns, step->end_ns - step->begin_ns);
+		if (end_ns > *ret_end_ns)
+			*ret_end_ns = end_ns;
+	}
+	timeline_hold(stream, *ret_end_ns);
+}
+
 static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns)
 {
 	CUresult result = CUDA_SUCCESS, added, finished;
+	bool is_any_busy = false, is_any_elsewhere = false;
 	uint64_t longest = 0;
-	bool is_any_busy = false, is_busy;
 
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
 		struct step *step = &exec->steps[i];
@@ -99,11 +127,16 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 				begin = exec->steps[step->deps[k]].end_ns;
 		}
 		step->end_ns = 0;
-		is_busy = false;
+		step->is_busy = false;
 		if (!step->is_left_out)
-			result = work_run(
-				&step->work, stream->context->device, &step->end_ns, &is_busy);
-		is_any_busy = is_any_busy || (is_busy && step->end_ns > 0);
+			result = work_run(&step->work, context_of(step, stream)->device,
+				&step->end_ns, &step->is_busy);
+		step->is_busy = step->is_busy && step->end_ns > 0;
+		if (step->is_busy && is_elsewhere(step, stream))
+			is_any_elsewhere = true;
+		else if (step->is_busy)
+			is_any_busy = true;
+		step->begin_ns = begin;
 		step->end_ns += begin;
 		if (step->end_ns > longest)
 			longest = step->end_ns;
@@ -111,6 +144,8 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 	added = timeline_add(stream, longest, is_any_busy, ret_end_ns);
 	if (added != CUDA_SUCCESS)
 		return added;
+	if (is_any_elsewhere)
+		run_elsewhere(exec, stream, *ret_end_ns - longest, ret_end_ns);
 	finished = finish(exec, stream, *ret_end_ns);
 	return result == CUDA_SUCCESS ? finished : result;
 }

@@ -112,8 +112,10 @@ CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_
 	*ret_work = work_of(CU_GRAPH_NODE_TYPE_KERNEL);
 	ret_work->kernel.params = *params;
 	/* A function is of one context; a kernel runs where it was said. */
-	if (!kernel->module->is_library)
-		ret_work->kernel.params.ctx = (CUcontext)kernel->module->context;
+	if (!kernel->module->is_library) {
+		ret_work->context = kernel->module->context;
+		ret_work->kernel.params.ctx = (CUcontext)ret_work->context;
+	}
 	ret_work->kernel.duration_ns = kernel_duration(kernel, params->kernelParams, params->extra);
 	return CUDA_SUCCESS;
 }
@@ -204,5 +206,19 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work)
 		return conditional_new(&params->conditional, &ret_work->conditional);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUcontext work_named_context(const CUgraphNodeParams *params)
+{
+	switch (params->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return params->kernel.ctx;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return params->memcpy.copyCtx;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return params->memset.ctx;
+	default:
+		return NULL;
 	}
 }

@@ -10,6 +10,7 @@
 #include "sim/cuda/model/memory/fill.h"
 
 struct conditional;
+struct context;
 struct device;
 struct graph;
 struct graph_block;
@@ -31,6 +32,7 @@ struct work_ops {
 struct work {
 	CUgraphNodeType type;
 	const struct work_ops *ops;
+	struct context *context; /* that a node's runs in; NULL: its stream's */
 	union {
 		struct {
 			CUDA_KERNEL_NODE_PARAMS_v2 params;
@@ -58,6 +60,9 @@ CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_
 CUresult work_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *ret_work);
 CUresult work_free(CUdeviceptr dptr, struct work *ret_work);
 CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work);
+
+/* The context that the program names for a node, or NULL. */
+CUcontext work_named_context(const CUgraphNodeParams *params);
 
 /* Whether a node of this type may be given other parameters later. */
 static inline bool work_can_change(CUgraphNodeType type)

@@ -323,6 +323,17 @@ uint64_t timeline_carry(const struct device *from, const struct device *to, uint
 	return time_ns > there ? then : here;
 }
 
+/* When work starts that is given to the device to start then, and takes so long. Under time_lock. */
+static uint64_t fill_up(struct device *device, uint64_t start_ns, uint64_t duration_ns)
+{
+	if (!inject_do_kernels_fill(driver.machine))
+		return start_ns;
+	if (start_ns < device->full_until_ns)
+		start_ns = device->full_until_ns;
+	device->full_until_ns = start_ns + duration_ns;
+	return start_ns;
+}
+
 /*
  * NVIDIA's documentation of cuCtxDestroy() leaves it to the program that no call is in the context meanwhile, and has
  * CUDA_ERROR_CONTEXT_IS_DESTROYED for threads that use one that has ended. What a card works through (channels) is of the context and ends
@@ -342,11 +353,8 @@ CUresult timeline_add(
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	now = schedule_begin(driver.machine, device->index);
 	start = ready_ns(stream, now);
-	if (is_busy && duration_ns && inject_do_kernels_fill(driver.machine)) {
-		if (start < device->full_until_ns)
-			start = device->full_until_ns;
-		device->full_until_ns = start + duration_ns;
-	}
+	if (is_busy && duration_ns)
+		start = fill_up(device, start, duration_ns);
 	end = start + duration_ns;
 	stream->busy_until_ns = end;
 	if (stream->is_blocking && end > timeline->blocking_until_ns)
@@ -357,6 +365,25 @@ CUresult timeline_add(
 	place_all(context, now);
 	*ret_end_ns = end;
 	return CUDA_SUCCESS;
+}
+
+uint64_t timeline_add_elsewhere(const struct stream *stream, struct context *context,
+	uint64_t time_ns, uint64_t duration_ns)
+{
+	const struct device *own = stream->context->device;
+	struct device *device = context->device;
+	uint64_t start = timeline_carry(own, device, time_ns), now, end;
+
+	LOCK_SCOPE(&device->time_lock);
+	if (!context_is_alive(context))
+		return time_ns;
+	now = schedule_begin(driver.machine, device->index);
+	start = fill_up(device, start > now ? start : now, duration_ns);
+	end = start + duration_ns;
+	if (end > context->timeline.until_ns)
+		context->timeline.until_ns = end;
+	schedule_end(driver.machine, device->index, start, end);
+	return timeline_carry(device, own, end);
 }
 
 /* Under time_lock. */

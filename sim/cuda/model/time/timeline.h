@@ -140,6 +140,13 @@ void timeline_forget_green(struct context *context, const struct green *green);
 CUresult timeline_add(
 	struct stream *stream, uint64_t duration_ns, bool is_busy, uint64_t *ret_end_ns);
 
+/*
+ * Gives another device work of this length in a context of its own, which begins at that time of the stream's device, as near as can be
+ * foreseen. Returns when it ends, by the stream's device. Takes time_lock of the other.
+ */
+uint64_t timeline_add_elsewhere(const struct stream *stream, struct context *context,
+	uint64_t time_ns, uint64_t duration_ns);
+
 /* Lets later work of the stream start at time_ns or after. Takes time_lock. */
 void timeline_hold(struct stream *stream, uint64_t time_ns);
 

@@ -19,6 +19,7 @@ MAY_USE = {
     "tenant/door": ["base", "policy", "gpu", "tenant/driver", "tenant/slice", "tenant/hooks"],
     "node": ["base", "policy", "region", "gpu"],
     "mps": ["base", "policy", "node"],
+    "probe": ["base", "node"],
     "net": ["base"],
     "web": ["base", "net"],
     "kube": ["base", "net"],
@@ -31,8 +32,8 @@ MAY_USE = {
     "plugin": [*_NODE_SIDE, "mps", "plugin/config", "plugin/host", "plugin/devices", "plugin/grant", "plugin/cluster", "plugin/mig"],
     "scheduler": ["base", "policy", "net", "web", "kube"],
     "plan": ["base", "policy", "net", "kube", "scheduler"],
-    "monitor": ["base", "policy", "region", "gpu", "node", "net", "web", "kube"],
-    "cli": ["base", "policy", "region", "gpu", "node", "mps"],
+    "monitor": ["base", "policy", "region", "gpu", "node", "net", "web", "kube", "probe"],
+    "cli": ["base", "policy", "region", "gpu", "node", "mps", "probe"],
 }
 
 _MODEL = ["sim/machine", "sim/cuda/model"]

@@ -220,6 +220,7 @@ static int check_given(const struct given *g, const struct cdi_slice *slices, in
 	char whole[PLACE_BYTES], share[PLACE_BYTES + 300];
 	const char *victim;
 	struct file_identity id;
+	int r;
 
 	if (!realpath(g->path, whole) || file_identify_path(whole, &id) < 0)
 		return err_set(err, errno, "%.200s: %s", g->path, strerror(errno));
@@ -239,7 +240,14 @@ static int check_given(const struct given *g, const struct cdi_slice *slices, in
 			"the line `%s` would give a container a share, in or below %.150s: %.150s; "
 			"a folder of its own is right",
 			g->line, g->path, share);
-	return need_own_place(whole, err);
+	r = need_own_place(whole, err);
+	if (r || g->is_turns || !(is_strangers(&id) || (id.mode & 022)))
+		return r;
+	return err_set(err, EACCES,
+		"the line `%s` has a region made where others may put a link in its place, as "
+		"%.150s is not root's and yours alone to write to; right is: chown root %.150s, "
+		"and chmod go-w",
+		g->line, whole, whole);
 }
 
 /* Whether a folder above it is root's or the caller's alone to enter. */

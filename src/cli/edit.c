@@ -99,18 +99,62 @@ static int choose(
 	return 0;
 }
 
+/* Whether it may be one of ours that has ended: of those nobody holds the lock any more. */
+static bool may_be_stale(const struct site *site)
+{
+	_cleanup_fd_ int root_fd = -1;
+	_cleanup_fd_ int folder_fd = -1;
+	_cleanup_fd_ int lock_fd = -1;
+	bool is_locked;
+	uid_t owner;
+
+	if (site->owner != geteuid())
+		return false;
+	return root_open_both(site->folder, &root_fd, &folder_fd, &owner) < 0 ||
+	       file_open_regular(folder_fd, "lock", O_RDONLY | O_NOFOLLOW, &lock_fd) < 0 ||
+	       file_byte_is_locked(lock_fd, SLICE_LOCK_RUN, &is_locked) < 0 || !is_locked;
+}
+
+/*
+ * A slice that runs is found by its folder: processes are looked at where none is found so. What one of them keeps from being looked at keeps no
+ * slice from being suspended.
+ */
+static int find(
+	struct sites *sites, const char *name, const struct site **ret_site, struct err *err)
+{
+	struct err first = ERR_NULL, second = ERR_NULL;
+	int r = sites_find_all_folders(sites, err);
+
+	if (r < 0)
+		return r;
+	r = choose(sites, name, ret_site, &first);
+	if (r == 0 && !may_be_stale(*ret_site))
+		return 0;
+	slice_sweep();
+	mps_sweep(NULL);
+	sites_clear(sites);
+	r = sites_find_all_folders(sites, err);
+	if (r < 0)
+		return r;
+	r = choose(sites, name, ret_site, &second);
+	if (r == 0)
+		return 0;
+	if (r != -ENOENT) {
+		*err = second;
+		return r;
+	}
+	sites_clear(sites);
+	r = sites_find(sites, err);
+	return r < 0 ? r : choose(sites, name, ret_site, err);
+}
+
 int edit_find(
 	const char *name, char ret_folder[EDIT_FOLDER_BYTES], bool *ret_is_sim, struct err *err)
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	const struct site *site = NULL;
-	int r;
+	int r = find(&sites, name, &site, err);
 
-	slice_sweep();
-	mps_sweep(NULL);
-	r = sites_find(&sites, err);
-	if (r == 0)
-		r = choose(&sites, name, &site, err);
 	if (r < 0)
 		return r;
 	if ((size_t)snprintf(ret_folder, EDIT_FOLDER_BYTES, "%s", site->folder) >=

@@ -81,9 +81,10 @@ static void cleanup_signals(sigset_t *before)
 static int refuse(const struct eviction *e, const struct evictee *p, const char *what,
 	CUresult result, struct err *err)
 {
+	struct err ignored = ERR_NULL;
 	int r;
 
-	if (evictee_has_ended(p))
+	if (evictee_look(p, &ignored) == EVICTEE_E_ENDED)
 		return 0;
 	r = checkpoint_explain(&e->driver, what, result, err);
 	err_wrap(err, "process %d (%.16s)", p->pid, p->command);
@@ -131,15 +132,25 @@ static int book_in(struct eviction *e, const struct evictee *p, struct err *err)
 		     : 0;
 }
 
+/* Whether there is nothing to ask the driver of the process: *ret_r is 0 where it has ended, or -errno with err set where it cannot be looked at. */
+static bool is_out_of_reach(const struct evictee *p, int *ret_r, struct err *err)
+{
+	int r = evictee_look(p, err);
+
+	*ret_r = r == EVICTEE_E_ENDED ? 0 : r;
+	return r != 0;
+}
+
 static int lock(struct eviction *e, struct evictee *p, struct err *err)
 {
 	CUcheckpointLockArgs args = {.timeoutMs = LOCK_MS};
 	CUprocessState state;
 	CUresult r;
+	int look;
 
 	/* The number may be another's since it was checked. */
-	if (evictee_has_ended(p))
-		return 0;
+	if (is_out_of_reach(p, &look, err))
+		return look;
 	r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 	if (r != CUDA_SUCCESS)
 		return refuse(e, p, "ask for its state", r, err);
@@ -165,8 +176,8 @@ static int check_away(struct eviction *e, struct evictee *p, struct err *err)
 	CUresult result;
 	int r;
 
-	if (evictee_has_ended(p))
-		return 0;
+	if (is_out_of_reach(p, &r, err))
+		return r;
 	result = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 	if (result != CUDA_SUCCESS)
 		return refuse(e, p, "ask for its state", result, err);
@@ -422,11 +433,12 @@ static int find_stage(const struct eviction *e, struct evictee *p, struct err *e
 {
 	CUprocessState state;
 	CUresult r;
+	int look;
 
 	p->stage = STAGE_RUNNING;
 	/* as in lock() */
-	if (evictee_has_ended(p))
-		return 0;
+	if (is_out_of_reach(p, &look, err))
+		return look;
 	r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 	/* Of a process without a context the driver may know nothing. */
 	if (r != CUDA_SUCCESS)

@@ -10,6 +10,7 @@
 #include "base/exposition.h"
 #include "cli/command.h"
 #include "node/lease.h"
+#include "node/look.h"
 #include "node/root.h"
 #include "node/site_list.h"
 #include "node/user.h"
@@ -49,6 +50,37 @@ static void tell_user(const struct account *u)
 			name, of);
 		command_warn(&told);
 	}
+}
+
+/* Subordinate numbers of a user, most likely. */
+static void tell_nobodys(const struct account *u)
+{
+	struct err told = ERR_NULL;
+
+	if (!u->left_out)
+		return;
+	(void)err_set(&told, E2BIG,
+		"numbers that this machine knows no user of have together more than %u folders "
+		"where slices are: %u were not looked at",
+		SITES_OF_USER, u->left_out);
+	command_warn(&told);
+}
+
+static void tell_stuck(void)
+{
+	struct err told = ERR_NULL;
+	pid_t first = 0;
+	unsigned count = look_stuck_count(&first);
+
+	if (!count)
+		return;
+	(void)err_set(&told, ETIMEDOUT,
+		"of %u process%s, %d%s, /proc does not answer, as of one that stands still in "
+		"exec: %s not looked at, and what %s mapped may be regions; to end %s helps",
+		count, count == 1 ? "" : "es", (int)first, count == 1 ? "" : " the first",
+		count == 1 ? "it was" : "they and others of their users were",
+		count == 1 ? "it has" : "these have", count == 1 ? "it" : "them");
+	command_warn(&told);
 }
 
 static void tell_strange(unsigned count)
@@ -180,14 +212,21 @@ bool left_out_note(struct left_out *left, const struct site *site, int outcome)
 
 unsigned left_out_count(const struct sites *sites, const struct left_out *left)
 {
-	return (unsigned)sites_left_out(sites) + left->lease_count + left->strangers.count +
-	       left->shares.count + left->broken.count;
+	return (unsigned)sites_left_out(sites) + look_stuck_count(NULL) + left->lease_count +
+	       left->strangers.count + left->shares.count + left->broken.count;
 }
 
 void left_out_tell(const struct sites *sites, const struct left_out *left)
 {
-	for (size_t i = 0; i < sites->accounts.count; i++)
-		tell_user(&sites->accounts.list[i]);
+	for (size_t i = 0; i < sites->accounts.count; i++) {
+		const struct account *a = &sites->accounts.list[i];
+
+		if (a->user == ACCOUNT_NOBODYS)
+			tell_nobodys(a);
+		else
+			tell_user(a);
+	}
+	tell_stuck();
 	if (sites->strange_count)
 		tell_strange(sites->strange_count);
 	if (sites->distrusted.count)

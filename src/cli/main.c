@@ -9,6 +9,8 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "node/look.h"
+#include "probe/probe.h"
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
@@ -57,6 +59,7 @@ int main(int argc, char **argv)
 	int r, status = 0;
 
 	opterr = 0;
+	look_begin(probe_answers);
 	if (!command)
 		r = command_refuse(
 			&err, "there is no command '%s'; `vgpu help` lists them", argv[1]);

@@ -19,6 +19,7 @@
 #include "node/slice.h"
 #include "node/turn_folder.h"
 #include "policy/device_name.h"
+#include "probe/probe.h"
 
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND      127
@@ -462,6 +463,8 @@ int command_run(int argc, char **argv, int *ret_status, struct err *err)
 		return 0;
 	}
 	slice_note_child(&slice, child.pid);
+	/* Nothing is asked while the program runs. */
+	probe_end();
 	*ret_status = child_wait(&child);
 	return 0;
 }

@@ -4,12 +4,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/parse.h"
 #include "monitor/audit.h"
 #include "monitor/monitor.h"
 #include "net/service.h"
+#include "node/look.h"
+#include "probe/probe.h"
 
 #define LOG_TOPIC    LOG_NET
 #define EXIT_FAILED  1
@@ -205,6 +208,9 @@ int main(int argc, char **argv)
 	log_set_sink(&log_daemon);
 	log_set_level(LOG_INFO);
 	signal(SIGPIPE, SIG_IGN);
+	/* A user's process that stands still is to hold up no scrape. Without root it would look at processes of its own user alone. */
+	if (geteuid() == 0)
+		look_begin(probe_answers);
 	if (service_run(&service, &settings, &err)) {
 		log_error("the monitor ends", STR("why", err.text));
 		return EXIT_FAILED;

@@ -125,6 +125,8 @@ int owner_read(pid_t pid, struct process_identity *ret_process, struct owner *re
 	/* both are of one process */
 	if (!r)
 		r = process_identify(pid, &again);
+	if (r && r != -ENOENT)
+		return r;
 	if (r || again.start_time != ret_process->start_time || again.is_gone || again.is_leaving)
 		return -ESRCH;
 	return owner_parse(text, ret_owner) ? 0 : -ENOENT;
@@ -142,7 +144,7 @@ int owner_end(const struct process_identity *process, const struct owner *owner)
 		return -errno;
 	r = owner_read(process->pid, &now, &its);
 	if (r)
-		return -ESRCH;
+		return r == -ENOENT ? -ESRCH : r;
 	if (now.start_time != process->start_time || strcmp(its.uid, owner->uid) != 0 ||
 		strcmp(its.mark, owner->mark) != 0 || process->pid == getpid())
 		return -ESRCH;

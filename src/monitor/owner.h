@@ -21,7 +21,7 @@ struct owner {
 bool owner_parse(const char *text, struct owner *ret_owner);
 
 /*
- * The process as it is now, and its container. -ESRCH where it is gone or about to go, -ENOENT where it is in no pod.
+ * The process as it is now, and its container. -ESRCH where it is gone or about to go, -ENOENT where it is in no pod, -errno where it cannot be looked at.
  */
 int owner_read(pid_t pid, struct process_identity *ret_process, struct owner *ret_owner) MUST_CHECK;
 

@@ -16,8 +16,11 @@
 /* Of processes so many are looked at: many more than have a use for a device. */
 #define ACCOUNT_PROCESSES 2048
 
+/* Of all numbers together that this machine knows no user of: a user has 65536 subordinate ones, by which he may own folders. */
+#define ACCOUNT_NOBODYS ((uid_t)-1)
+
 struct account {
-	uid_t user;
+	uid_t user;				    /* or ACCOUNT_NOBODYS */
 	uint64_t space;				    /* 0: the machine's user */
 	unsigned folders, mapped, lines, processes; /* lines: mappings */
 	uint64_t environment_bytes;

@@ -112,9 +112,10 @@ int evictee_list(
 int evictee_check(const struct evictee *p, const void *region_file, uid_t owner, struct err *err)
 {
 	uid_t user;
+	int r = evictee_look(p, err);
 
-	if (evictee_has_ended(p))
-		return EVICTEE_E_ENDED;
+	if (r != 0)
+		return r;
 	/* Under a slice of root's its programs may be any user's. */
 	if (owner != 0 && (!user_of_process(p->pid, &user) || user != owner))
 		return err_set(err, EPERM,
@@ -129,10 +130,20 @@ int evictee_check(const struct evictee *p, const void *region_file, uid_t owner,
 	return 0;
 }
 
-bool evictee_has_ended(const struct evictee *p)
+int evictee_look(const struct evictee *p, struct err *err)
 {
 	struct process_identity seen;
+	int r = process_identify(p->pid, &seen);
 
-	return process_identify(p->pid, &seen) != 0 || seen.start_time != p->process.start_time ||
-	       seen.is_gone || seen.is_leaving;
+	/* /proc may hide it from us. */
+	if (r == -ESRCH && process_has_ended(p->pid))
+		return EVICTEE_E_ENDED;
+	if (r < 0)
+		return err_set(err, r == -ESRCH ? EACCES : -r,
+			"process %d (%.16s) cannot be looked at: %s; whether it has ended is not "
+			"known",
+			p->pid, p->command, strerror(r == -ESRCH ? EACCES : -r));
+	return seen.start_time != p->process.start_time || seen.is_gone || seen.is_leaving
+		       ? EVICTEE_E_ENDED
+		       : 0;
 }

@@ -53,9 +53,10 @@ bool evictee_holds(const struct snapshot *s, unsigned process);
 /*
  * Whether the process is the slice's by more than the word of the region, which its processes write: it is the user's
  * whose the slice is, and it has mapped this very file, which this process has mapped at region_file. 0; EVICTEE_E_ENDED
- * where no process of that number began then: it may be somebody's, and is not to be touched; -EPERM with err set.
+ * where no process of that number began then: it may be somebody's, and is not to be touched; -EPERM, or as evictee_look(), with err set.
  */
 int evictee_check(const struct evictee *evictee, const void *region_file, uid_t owner,
 	struct err *err) MUST_CHECK;
 
-bool evictee_has_ended(const struct evictee *evictee);
+/* 0: it lives; EVICTEE_E_ENDED; -errno with err set where it cannot be looked at, so that nobody knows. */
+int evictee_look(const struct evictee *evictee, struct err *err) MUST_CHECK;

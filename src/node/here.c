@@ -136,7 +136,7 @@ static int find_place(
 	return r;
 }
 
-static bool is_there(const char *path, const struct file_identity *identity)
+bool here_is_at(const char *path, const struct file_identity *identity)
 {
 	struct file_identity id;
 
@@ -163,7 +163,7 @@ int here_find(const struct there *there, unsigned *lines, unsigned most,
 				     HERE_PATH_BYTES)
 			continue;
 		tries++;
-		if (is_there(ret_path, there->identity)) {
+		if (here_is_at(ret_path, there->identity)) {
 			*ret_is_own = place.is_own;
 			return 0;
 		}

@@ -17,6 +17,9 @@ struct there {
 	const struct file_identity *identity; /* and what it is */
 };
 
+/* Whether just that file is at the path here, on which nobody of a user's is asked. */
+bool here_is_at(const char *path, const struct file_identity *identity);
+
 /*
  * Finds it by where the process's mount of it begins on its file system, and looks whether the same file is there; *ret_is_own where
  * that mount is the process's root, so that no other's has the file. It reads lists of mounts, of which a user's process may have any number:

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "node/far.h"
+#include "node/look.h"
 #include "node/user.h"
 #include "region/filesystem.h"
 #include "region/process.h"
@@ -261,8 +262,8 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 	i.is_there = pid > 0 && access(path, F_OK) == 0;
 	if (i.is_there)
 		pid = process_find_thread(pid);
-	i.is_readable =
-		i.is_there && read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
+	i.is_readable = i.is_there && look_is_allowed(pid) &&
+			read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
 	if (i.is_readable) {
 		const struct option_source source = {.lookup = look_up, .context = i.environment};
 

@@ -38,10 +38,28 @@ static bool is_known_folder(const struct sites *s, const struct file_identity *i
 	return false;
 }
 
+/* Folder after folder it is the same one. */
+static bool is_known_user(uid_t user)
+{
+	static uid_t last = (uid_t)-1;
+	static bool is_known;
+
+	if (user != last)
+		is_known = user_is_known(user);
+	last = user;
+	return is_known;
+}
+
+static bool is_nobodys(const struct sites *s, uid_t user)
+{
+	return s->knows_users && user && user != geteuid() && !is_known_user(user);
+}
+
 /* Counts one more of the user's folders; false where that is too many. */
 static bool may_look(struct sites *s, uid_t user)
 {
-	struct account *a = s->most_of_user && user ? account_find(&s->accounts, user, 0) : NULL;
+	uid_t of = is_nobodys(s, user) ? ACCOUNT_NOBODYS : user;
+	struct account *a = s->most_of_user && user ? account_find(&s->accounts, of, 0) : NULL;
 
 	if (!s->most_of_user || !user)
 		return true;
@@ -152,7 +170,10 @@ static int add_roots(struct sites *s, const char *before, const char *after)
 		if (length >= sizeof(text))
 			continue;
 		snprintf(text, sizeof(text), "%.*s", (int)length, number);
-		if (user_read_number(text, &owner))
+		if (!user_read_number(text, &owner))
+			continue;
+		/* Each takes time, also where nothing is in it. */
+		if (!is_nobodys(s, owner) || may_look(s, owner))
 			r = site_folders_add_root(s, path, owner);
 	}
 	return r;

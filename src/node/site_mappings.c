@@ -19,6 +19,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/utf8.h"
+#include "node/far.h"
+#include "node/look.h"
 #include "node/mapped.h"
 #include "node/mappings.h"
 #include "node/site_label.h"
@@ -32,14 +34,16 @@
 #define LINES_OF_USER	 524288
 #define LINES_OF_OPENING 64 /* to open one takes as long as to read so many */
 
-/* By the kernel's link alone, or, for one's own process where one may not follow that, by its path. */
-static int identify_mapped(const char *link, const char *path, struct file_identity *ret_identity)
+/* By the kernel's link alone, or, for one's own process where one may not follow that, by its path, or NULL. */
+static int identify_mapped(
+	const char *link, pid_t pid, const char *path, struct file_identity *ret_identity)
 {
 	int r = mapped_identify(link, ret_identity);
 
-	if ((r == -EPERM || r == -EACCES) && path)
-		return site_list_identify(path, ret_identity);
-	return r;
+	if ((r != -EPERM && r != -EACCES) || !path)
+		return r;
+	r = far_identify(pid, path, ret_identity);
+	return r < 0 || ret_identity->is_regular ? r : -EBADF;
 }
 
 /* Whether it stands where a container has its region (docs/containers.md), and can have nothing else. */
@@ -189,7 +193,8 @@ static void label(const struct sites *s, size_t known, struct mapper *by, const 
 		site_label_by_file(&there, ret_label);
 		return;
 	}
-	if (by->sees_ours) {
+	/* The kernel shows the path of a file of other mounts, which a descriptor brought, as if it were of its own. */
+	if (by->sees_ours && here_is_at(there.path, id)) {
 		snprintf(ret_label->region, sizeof(ret_label->region), "%s", there.path);
 		site_list_name(there.path, NULL, ret_label->name, sizeof(ret_label->name));
 	} else {
@@ -199,13 +204,10 @@ static void label(const struct sites *s, size_t known, struct mapper *by, const 
 		site_label_by_file(&there, ret_label);
 }
 
-/* The path of one's own process, by its root; false: there is none, or it is another's. */
-static bool find_own_path(
-	const struct mapper *by, const struct mapping *m, char ret_path[SITE_PATH_BYTES])
+/* Its path as one's own process means it; NULL: there is none, or the process is another's. */
+static const char *own_path_of(const struct mapper *by, const struct mapping *m)
 {
-	return by->user == geteuid() && !has_no_path(m) &&
-	       (size_t)snprintf(ret_path, SITE_PATH_BYTES, "/proc/%d/root%s", (int)by->pid,
-		       m->path) < SITE_PATH_BYTES;
+	return by->user == geteuid() && !has_no_path(m) ? m->path : NULL;
 }
 
 /* Counts one more of the user's; false where that is too many. */
@@ -231,6 +233,7 @@ static int append(struct sites *s, const struct mapper *by, const struct mapping
 		return -ENOMEM;
 	site->mapped = strdup(link);
 	site->own_path = own_path ? strdup(own_path) : NULL;
+	site->pid = by->pid;
 	site->is_guess = true;
 	site->is_likely = is_likely(m, id);
 	site->owner = by->user;
@@ -242,8 +245,8 @@ static int append(struct sites *s, const struct mapper *by, const struct mapping
 
 static int add_mapping(struct sites *s, struct mapper *by, const struct mapping *m)
 {
-	char link[MAPPED_PATH_BYTES], own_path[SITE_PATH_BYTES];
-	bool has_own_path = find_own_path(by, m, own_path);
+	const char *own_path = own_path_of(by, m);
+	char link[MAPPED_PATH_BYTES];
 	struct site_label its;
 	struct file_identity id;
 	size_t known;
@@ -254,7 +257,7 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	if (by->account)
 		by->account->lines += LINES_OF_OPENING;
 	mapped_path(by->pid, m, link);
-	r = identify_mapped(link, has_own_path ? own_path : NULL, &id);
+	r = identify_mapped(link, by->pid, own_path, &id);
 	if (r == -EMEDIUMTYPE)
 		s->strange_count++;
 	if (r == -EBADF)
@@ -270,7 +273,7 @@ static int add_mapping(struct sites *s, struct mapper *by, const struct mapping 
 	if (!may_map(by))
 		return 0;
 	label(s, known, by, m, &id, &its);
-	r = append(s, by, m, &id, link, has_own_path ? own_path : NULL, &its);
+	r = append(s, by, m, &id, link, own_path, &its);
 	if (r == 0 && known < s->count - 1)
 		put_last_at(s, known);
 	return r;
@@ -280,10 +283,14 @@ static int add_mappings_of(struct sites *s, pid_t pid)
 {
 	_cleanup_(mappings_close) struct mappings all = MAPPINGS_NULL;
 	/* For all that is read of it: of a first thread that has ended nothing tells what it had. */
-	struct mapper by = {.pid = process_find_thread(pid)};
+	struct mapper by = {.pid = pid};
 	struct mapping m;
-	int r = account_enter(&s->accounts, by.pid, &by.user, &by.account);
+	int r;
 
+	if (!look_is_allowed(pid))
+		return 0;
+	by.pid = process_find_thread(pid);
+	r = account_enter(&s->accounts, by.pid, &by.user, &by.account);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	if (mappings_open(by.pid, &all) < 0)

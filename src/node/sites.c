@@ -111,6 +111,11 @@ int sites_find(struct sites *sites, struct err *err)
 	return find(sites, true, err);
 }
 
+int sites_find_all_folders(struct sites *sites, struct err *err)
+{
+	return find(sites, false, err);
+}
+
 int sites_find_folders(struct sites *sites, struct err *err)
 {
 	sites->most_of_user = SITES_OF_USER;

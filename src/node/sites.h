@@ -16,7 +16,8 @@ struct site {
 	char *folder; /* the slice's folder, or NULL where there is only a region */
 	char *region; /* path of the region; it need not exist where there is a folder */
 	char *mapped; /* how it is opened (node/mapped.h) where it was found as a mapping; the path is for people then */
-	char *own_path; /* of one's own process, where that may not be opened: by its root; NULL */
+	char *own_path; /* where that may not be opened: as one's own process means it (node/far.h); NULL */
+	pid_t pid;	/* that process */
 	bool is_guess;	/* found as a process's mapping: it may be something else entirely */
 	bool is_likely; /* such a one has a region's size, or the place that it has in a container: where it is none, it was broken */
 	uid_t owner;	/* of the folder, or of the process that has it mapped */
@@ -46,6 +47,7 @@ struct sites {
 	struct site *list;
 	size_t count, capacity;
 	unsigned most_of_user; /* so many folders of each user but root are looked at; 0: all */
+	bool knows_users; /* users whose number this machine does not know have one account together: for who has the machine's list of them */
 	struct accounts accounts;
 	unsigned strange_count; /* mappings on file systems that might never answer */
 	struct sites_distrusted distrusted;
@@ -63,10 +65,10 @@ struct sites {
 	{              \
 		0      \
 	}
-#define SITES_FEW                             \
-	(struct sites)                        \
-	{                                     \
-		.most_of_user = SITES_OF_USER \
+#define SITES_FEW                                                  \
+	(struct sites)                                             \
+	{                                                          \
+		.most_of_user = SITES_OF_USER, .knows_users = true \
 	}
 
 /*
@@ -81,6 +83,9 @@ int sites_find(struct sites *sites, struct err *err) MUST_CHECK;
  * -ENOMEM.
  */
 int sites_find_folders(struct sites *sites, struct err *err) MUST_CHECK;
+
+/* The same, and as many as there are. */
+int sites_find_all_folders(struct sites *sites, struct err *err) MUST_CHECK;
 
 /* How many were left out, of all users. */
 size_t sites_left_out(const struct sites *sites);

@@ -199,7 +199,7 @@ static bool is_child_alive(int lock_fd)
 	ssize_t length = pread(lock_fd, text, sizeof(text) - 1, 0);
 	struct process_identity seen;
 	uint64_t start, namespace;
-	int pid;
+	int pid, r;
 
 	if (length <= 0)
 		return false;
@@ -207,8 +207,12 @@ static bool is_child_alive(int lock_fd)
 	if (sscanf(text, "%d %" SCNu64 " %" SCNu64, &pid, &start, &namespace) != 3)
 		return false;
 	/* Of another PID namespace we cannot tell; its lock and its region still can. */
-	if (namespace != process_own_namespace() || process_identify(pid, &seen) != 0)
+	if (namespace != process_own_namespace())
 		return false;
+	r = process_identify(pid, &seen);
+	/* One that cannot be looked at, as it is another user's now, or no descriptor is left, may be it, or a stranger. */
+	if (r != 0)
+		return !process_has_ended(pid);
 	return seen.start_time == start && !seen.is_gone;
 }
 

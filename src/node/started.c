@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "node/account.h"
+#include "node/look.h"
 #include "node/user.h"
 #include "policy/share.h"
 #include "region/process.h"
@@ -79,8 +80,10 @@ typedef bool filter_fn(const char *pid, void *context);
 /* What is done with a process and its environment; true ends the walk. */
 typedef bool process_fn(const char *pid, const char *text, size_t length, void *context);
 
-/* Every process that may be looked at, until one ends the walk: true. The text has room for ENVIRONMENT_BYTES. */
-static bool walk(char *text, filter_fn *is_read, process_fn *look, void *context)
+#define ANYBODY ((uid_t)-1)
+
+/* Every process of the owner's, or of anybody, that may be looked at, until one ends the walk: true. The text has room for ENVIRONMENT_BYTES. */
+static bool walk(char *text, uid_t owner, filter_fn *is_read, process_fn *look, void *context)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 	DIR *folder = opendir("/proc");
@@ -92,7 +95,8 @@ static bool walk(char *text, filter_fn *is_read, process_fn *look, void *context
 		size_t length = 0;
 		char path[64], pid[16];
 
-		if (!isdigit((unsigned char)e->d_name[0]))
+		if (!isdigit((unsigned char)e->d_name[0]) ||
+			!look_is_allowed_for(atoi(e->d_name), owner))
 			continue;
 		snprintf(pid, sizeof(pid), "%d", (int)process_find_thread(atoi(e->d_name)));
 		if (!is_read(pid, context))
@@ -138,8 +142,9 @@ bool started_in(const char *share, uid_t owner)
 	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
 	struct search search = {share, owner};
 
-	/* Without memory it cannot be known, and counts as so. */
-	return !text || walk(text, is_owners, is_wanted, &search);
+	/* Without memory, or an answer of one of them, it cannot be known, and counts as so. */
+	return !text || walk(text, owner, is_owners, is_wanted, &search) ||
+	       look_has_left_out(owner);
 }
 
 struct started {
@@ -224,7 +229,7 @@ static void read_all(void)
 	all.count = 0;
 	accounts_clear(&all.accounts);
 	all.lacks_memory = false;
-	all.is_whole = text && !walk(text, may_read, note, NULL) && !all.lacks_memory;
+	all.is_whole = text && !walk(text, ANYBODY, may_read, note, NULL) && !all.lacks_memory;
 	if (all.is_whole && all.count)
 		qsort(all.list, all.count, sizeof(*all.list), compare);
 	now_ns = clock_now_ns();
@@ -234,6 +239,8 @@ static void read_all(void)
 /* Of who has more than is looked at nobody knows: it counts as started. */
 static bool is_cut(uid_t owner)
 {
+	if (look_has_left_out(owner))
+		return true;
 	for (size_t i = 0; i < all.accounts.count; i++) {
 		const struct account *a = &all.accounts.list[i];
 

@@ -15,6 +15,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "node/look.h"
+#include "node/status.h"
 
 void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
 {
@@ -51,28 +53,11 @@ bool user_find(const char *text, uid_t *ret_uid)
 	return true;
 }
 
-/* The real, effective and saved one. They stand before the process's groups, of which there may be 65536. */
-static bool read_users(pid_t pid, unsigned ret_uids[3])
-{
-	_cleanup_fd_ int fd = -1;
-	char path[64], text[1024];
-	const char *line;
-	ssize_t length;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	text[length > 0 ? length : 0] = '\0';
-	/* The name is the process's own, and no line of it is: the kernel writes what ends a line as two characters. */
-	line = strstr(text, "\nUid:");
-	return line && sscanf(line + 5, "%u %u %u", &ret_uids[0], &ret_uids[1], &ret_uids[2]) == 3;
-}
-
 bool user_of_process(pid_t pid, uid_t *ret_uid)
 {
 	unsigned uids[3];
 
-	if (!read_users(pid, uids) || uids[0] != uids[1] || uids[0] != uids[2])
+	if (!status_read_users(pid, uids) || uids[0] != uids[1] || uids[0] != uids[2])
 		return false;
 	*ret_uid = uids[0];
 	return true;
@@ -86,7 +71,7 @@ static int find_owner(pid_t pid, uid_t *ret_owner, uint64_t *ret_space)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	if (file_identify_path("/proc/self/ns/user", &own) < 0 ||
+	if (!look_is_allowed(pid) || file_identify_path("/proc/self/ns/user", &own) < 0 ||
 		file_identify_path(path, &seen) < 0 || seen.inode == own.inode)
 		return -ENOENT;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -112,7 +97,8 @@ uint64_t user_mounts_of(pid_t pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	if (file_identify_path(path, &its) < 0 || file_identify_path("/proc/self/ns/mnt", &own) < 0)
+	if (!look_is_allowed(pid) || file_identify_path(path, &its) < 0 ||
+		file_identify_path("/proc/self/ns/mnt", &own) < 0)
 		return 0;
 	return its.inode == own.inode ? 0 : its.inode;
 }
@@ -125,7 +111,7 @@ static bool find_user(pid_t pid, uid_t *ret_uid, uint64_t *ret_space, bool *ret_
 	uid_t owner;
 	bool is_owned;
 
-	if (!read_users(pid, uids))
+	if (!status_read_users(pid, uids))
 		return false;
 	/* Asked for afterwards: nobody comes back from such a namespace. Root's are containers, whose users are nobody's else. */
 	is_owned = find_owner(pid, &owner, &space) == 0;

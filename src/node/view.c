@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "node/far.h"
 #include "node/pids.h"
 #include "node/root.h"
 #include "node/slice.h"
@@ -247,6 +248,25 @@ static int open_folder(const struct site *site, int *ret_fd)
 	return r;
 }
 
+/* By the process's own path, if just that file is there still. */
+static int read_own(const struct site *site, struct snapshot *s)
+{
+	_cleanup_(far_close) struct far far = FAR_NULL;
+	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
+	int r = far_open(site->pid, site->own_path, &far);
+
+	if (r == 0)
+		r = file_open_regular(AT_FDCWD, far.path, O_RDONLY, &fd);
+	if (r == 0)
+		r = file_identify(fd, &id);
+	if (r == 0 && (id.inode != site->inode || id.device != site->device))
+		r = -ENOENT;
+	if (r == 0)
+		return snapshot_read_open(fd, may_live, s);
+	return r == -EBADF ? REGION_E_FOREIGN : r;
+}
+
 static int read_region(const struct site *site, int folder_fd, int region_fd, struct snapshot *s)
 {
 	_cleanup_fd_ int fd = -1;
@@ -261,7 +281,7 @@ static int read_region(const struct site *site, int folder_fd, int region_fd, st
 			return snapshot_read_open(fd, may_live, s);
 		if (r != -EPERM && r != -EACCES)
 			return r == -EBADF ? REGION_E_FOREIGN : r;
-		return site->own_path ? snapshot_read_from_outside(site->own_path, may_live, s) : r;
+		return site->own_path ? read_own(site, s) : r;
 	}
 	if (!site->folder)
 		return snapshot_read_from_outside(site->region, may_live, s);

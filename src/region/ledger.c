@@ -102,7 +102,7 @@ int ledger_charge(struct region_file *file, unsigned slot, unsigned device, uint
 {
 	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
 
-	if (units > LEDGER_MAX_UNITS)
+	if (units > LEDGER_MAX_UNITS || units > limit_units)
 		return LEDGER_E_FULL;
 	atomic_fetch_add(mine, units);
 	FAULT("charge: on its way");

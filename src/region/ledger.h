@@ -15,7 +15,11 @@ enum {
 
 #define LEDGER_NO_LIMIT UINT32_MAX
 
-/* No card has 2 TiB; a larger charge is refused, so that 128 threads at once overflow no word. */
+/*
+ * No card has 2 TiB; a larger charge is refused. One above the limit is refused before it is on its way, so what a process has on
+ * its way overflows no word until as many of its threads charge at once as the limit goes into 2^32 units: 3,276 at 80 GiB, and 128
+ * without a limit.
+ */
 #define LEDGER_MAX_UNITS (UINT32_C(1) << 25)
 
 /* Bytes to units, rounded up; more than LEDGER_MAX_UNITS where they are absurd. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -21,7 +22,6 @@
 #define FIELD_START   22
 
 #define STATUS_BYTES  1024 /* of /proc/PID/status at a time: a line of groups may be much longer */
-#define PEAK_BYTES    64   /* at most, of the peak's line */
 
 #define LIST_BYTES    1024 /* of a list of threads at a time */
 #define THREADS_MAX   8192 /* are looked at: a program that keeps more ended ones holds nobody up */
@@ -215,6 +215,13 @@ static int find_thread(pid_t pid, pid_t *ret_thread)
 	return 0;
 }
 
+static bool (*gate)(pid_t pid);
+
+void process_set_gate(bool (*may_look)(pid_t pid))
+{
+	gate = may_look;
+}
+
 /* *ret_thread: by which /proc shows what the process has; 0 where nothing does. */
 static int identify(pid_t pid, struct process_identity *ret_identity, pid_t *ret_thread)
 {
@@ -223,6 +230,8 @@ static int identify(pid_t pid, struct process_identity *ret_identity, pid_t *ret
 	uint64_t threads;
 	int r;
 
+	if (gate && !gate(pid))
+		return -EACCES;
 	path_of(pid, "/stat", path);
 	r = read_stat(path, &id, &threads);
 	*ret_thread = id.is_leaving ? 0 : pid;
@@ -305,39 +314,74 @@ bool process_can_look(void)
 	return read_own_stat(&me) == 0 || !proc_is_there();
 }
 
-static uint32_t parse_peak(const char *text)
+int process_read_status(const char *path, const char *title, char ret_line[PROCESS_LINE_BYTES])
 {
-	static const char title[] = "\nVmPeak:";
-	const char *at = strstr(text, title);
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t kept = 1, title_length = strlen(title);
+	char text[STATUS_BYTES] = "\n";
+	ssize_t got = 0;
 
-	if (!at || !strchr(at + 1, '\n'))
-		return 0;
-	at += sizeof(title) - 1;
-	return (uint32_t)(number(at + strspn(at, " \t")) / 1024); /* of KiB */
+	*ret_line = '\0';
+	if (fd < 0)
+		return -errno;
+	while ((got = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
+		size_t length = kept + (size_t)got;
+		char *at, *line;
+
+		text[length] = '\0';
+		at = strstr(text, title);
+		line = at ? at + title_length : NULL;
+		if (at && (strchr(line, '\n') || strlen(line) >= PROCESS_LINE_BYTES)) {
+			length = min_u64(strcspn(line, "\n"), PROCESS_LINE_BYTES - 1);
+			memcpy(ret_line, line, length);
+			ret_line[length] = '\0';
+			return 0;
+		}
+		/* The title may have come in part. */
+		kept = at ? length - (size_t)(at - text)
+			  : (length < title_length ? length : title_length);
+		memmove(text, text + length - kept, kept);
+	}
+	return got < 0 ? -errno : 0;
 }
 
 static int read_peak(const char *path, uint32_t *ret_mib)
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[STATUS_BYTES];
-	size_t kept = 0;
-	uint32_t peak = 0;
-	ssize_t got = 0;
+	char line[PROCESS_LINE_BYTES];
+	int r = process_read_status(path, "\nVmPeak:", line);
 
-	if (fd < 0)
-		return -errno;
-	while (!peak && (got = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
-		size_t length = kept + (size_t)got;
+	if (r == 0)
+		*ret_mib = (uint32_t)(number(line + strspn(line, " \t")) / 1024); /* of KiB */
+	return r;
+}
 
-		text[length] = '\0';
-		peak = parse_peak(text);
-		kept = length < PEAK_BYTES ? length : PEAK_BYTES;
-		memmove(text, text + length - kept, kept);
-	}
-	if (got < 0)
-		return -errno;
-	*ret_mib = peak;
-	return 0;
+bool process_proc_is_own(void)
+{
+	static const char status[] = "/proc/self/status";
+	char line[PROCESS_LINE_BYTES];
+
+	/* One for each PID namespace from that of /proc down to ours. */
+	if (process_read_status(status, "\nNSpid:\t", line) < 0)
+		return false;
+	if (*line)
+		return !strchr(line, '\t');
+	/* Kernels before 4.1 have no such line. */
+	return process_read_status(status, "\nPid:\t", line) == 0 &&
+	       (pid_t)number(line) == getpid();
+}
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+bool process_has_ended(pid_t pid)
+{
+	_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd end = {.fd = fd, .events = POLLIN};
+
+	if (fd >= 0)
+		return poll(&end, 1, 0) == 1;
+	return errno == ESRCH || (getpgid(pid) < 0 && errno == ESRCH);
 }
 
 uint32_t process_peak_mib(pid_t pid)

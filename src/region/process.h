@@ -21,7 +21,7 @@ struct process_identity {
 
 /*
  * -ESRCH where there is no such process, or /proc does not show it; -EMFILE, -ENFILE, -ENOMEM, or what
- * keeps its threads from being listed, where it was not looked at. The namespaces are left 0.
+ * keeps its threads from being listed, where it was not looked at; -EACCES where the gate says so. The namespaces are left 0.
  */
 int process_identify(pid_t pid, struct process_identity *ret_identity) MUST_CHECK;
 
@@ -30,6 +30,9 @@ int process_identify(pid_t pid, struct process_identity *ret_identity) MUST_CHEC
  * ended, whose own are empty; else pid. It is good for as long as that thread lives.
  */
 pid_t process_find_thread(pid_t pid);
+
+/* Who is asked before any process but this one is looked at: /proc/PID/stat waits for an exec that may never end. NULL: nobody. */
+void process_set_gate(bool (*may_look)(pid_t pid));
 
 /* This process; fields that /proc does not give are 0. */
 void process_identify_self(struct process_identity *ret_identity);
@@ -42,6 +45,20 @@ int process_know_self(struct process_identity *ret_identity) MUST_CHECK;
 
 /* Whether this thread can look at processes, or has no /proc: where it has one and sees not even itself, what it does not find may be there. */
 bool process_can_look(void);
+
+/* Whether /proc is of this process's PID namespace: another one shows other processes by the PIDs of ours, or none. */
+bool process_proc_is_own(void);
+
+/* The kernel's word, without /proc, of a process in our PID namespace: one that nobody has waited for has ended. */
+bool process_has_ended(pid_t pid);
+
+/*
+ * The line of a process's status that begins with the title, or as much of it as there is room for, without the title; "" where there is none.
+ * The title begins with the end of the line before. -errno where that cannot be read.
+ */
+#define PROCESS_LINE_BYTES 64
+int process_read_status(
+	const char *path, const char *title, char ret_line[PROCESS_LINE_BYTES]) MUST_CHECK;
 
 /*
  * The most address space that the process has had since its last exec, in MiB, whatever it unmapped since; 0 where /proc does not tell.

@@ -5,7 +5,8 @@
  * Its sign of life, a lock or a token, ends with its address space, and so does what it holds. But a program can unmap that
  * and go on. So an owner that /proc shows counts as alive, unless it has called exec since, or is on its way out. exec is told by
  * the peak of the address space, which no call makes less: who takes a slot raises its own far above what it needs. What is not known
- * of an owner, or by who looks, only ever keeps it alive.
+ * of an owner, or by who looks, only ever keeps it alive. Where /proc is not there, or of another PID namespace, the kernel's word of the PID
+ * alone counts.
  */
 #include "region/slot_owner.h"
 
@@ -53,8 +54,12 @@ static int look_at_owner(const struct region_slot *slot, struct process_identity
 {
 	/* relaxed: as above */
 	pid_t pid = (pid_t)atomic_load_explicit(&slot->pid, memory_order_relaxed);
-	int r = process_identify(pid, ret_seen);
+	int r;
 
+	/* By our PIDs it would show others. */
+	if (!process_proc_is_own())
+		return process_has_ended(pid) ? -ESRCH : -EACCES;
+	r = process_identify(pid, ret_seen);
 	if (r == -ESRCH && !process_can_look())
 		r = -EACCES;
 	if (r == 0 && (ret_seen->is_gone || is_another(slot, ret_seen)))

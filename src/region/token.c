@@ -32,9 +32,19 @@ static long control(int id, int command, struct shmid_ds *segment)
 	return syscall(SYS_shmctl, id, command, segment);
 }
 
+/*
+ * The time is for people: whoever is the segment's user may change it (IPC_SET). Its number comes again after tens of thousands of others, with
+ * its size once in SIZES: then one that has gone passes for alive.
+ */
 static uint64_t birth_of(const struct shmid_ds *segment)
 {
 	return (uint64_t)segment->shm_ctime * SIZE_LIMIT + segment->shm_segsz % SIZE_LIMIT;
+}
+
+static enum token_state state_of(const struct shmid_ds *segment, const struct token *token)
+{
+	return birth_of(segment) % SIZE_LIMIT == token->birth % SIZE_LIMIT ? TOKEN_LIVES
+									   : TOKEN_GONE;
 }
 
 static int attach(int id, const void **ret_page)
@@ -98,7 +108,7 @@ static enum token_state look_at_anybodys(int id, const struct token *token)
 	/* A kernel that divides its numbers in another way shows another one. */
 	if (control(id & INDEX_MASK, STAT_ANY, &segment) != id)
 		return TOKEN_LIVES;
-	return birth_of(&segment) == token->birth ? TOKEN_LIVES : TOKEN_GONE;
+	return state_of(&segment, token);
 }
 
 enum token_state token_look(const struct token *token)
@@ -113,7 +123,7 @@ enum token_state token_look(const struct token *token)
 	if (namespace == 0 || namespace != token->place >> 32)
 		return TOKEN_UNKNOWN;
 	if (control(id, IPC_STAT, &segment) == 0)
-		return birth_of(&segment) == token->birth ? TOKEN_LIVES : TOKEN_GONE;
+		return state_of(&segment, token);
 	if (errno == EACCES)
 		return look_at_anybodys(id, token);
 	return errno == EINVAL || errno == EIDRM ? TOKEN_GONE : TOKEN_UNKNOWN;

@@ -17,7 +17,8 @@
 /* What others need to ask for it; both are 0 where there is none. */
 struct token {
 	uint64_t place; /* IPC namespace's inode number << 32 | the segment's number */
-	uint64_t birth; /* when it was made and its size: numbers are given out again */
+	uint64_t
+		birth; /* when it was made, and its size, which tells it from a later one of that number */
 };
 
 enum token_state {

@@ -169,7 +169,10 @@ static void a_container_gets_no_folder_from_which_another_is_mounted(void **stat
 	refuse("h", lines, "in whose place others may put something else");
 	/* Who owns the folder could put a link in the place of the file. */
 	tool_run("cd \"$HERE\" && chmod 0755 q");
-	refuse("h", lines, "in whose place others may put something else");
+	refuse("h", lines, "where others may put a link in its place");
+	/* Before anything is made by it. */
+	said = tool_run("cd \"$HERE\" && ls -A q/r");
+	assert_string_equal(said->out, "");
 	said = tool_run("cd \"$HERE\" && chown 0 q/r && " LIBRARY SHARE(
 		"l", "region '\"$HERE\"'/q/r/region\n") "\"$VGPU\" cdi l >/dev/null && ls q/r");
 	assert_int_equal(said->status, 0);

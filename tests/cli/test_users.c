@@ -42,6 +42,24 @@ static void a_slice_is_called_by_its_user_where_several_have_the_name(void **sta
 	assert_int_equal(tool_run("\"$VGPU\" set 54323/web --memory 3g")->status, 1);
 }
 
+/* Each of a user's subordinate numbers may have folders. */
+static void numbers_of_nobody_have_one_account_together(void **state)
+{
+	const struct said *said =
+		tool_run(AS "slice $A web; slice 100000 s1; cd /tmp/vgpu-100000; as 100000 sh -c "
+			    "'for i in $(seq 2 200); do cp -r s1 s$i; done'\n"
+			    "cp -a /tmp/vgpu-100000 /tmp/vgpu-100001; chown -R 100001:100001 "
+			    "/tmp/vgpu-100001; cp -a /tmp/vgpu-100001 /tmp/vgpu-100002; chown -R "
+			    "100002:100002 /tmp/vgpu-100002\n"
+			    "\"$VGPU\" list --all | cut -d ' ' -f 1 | sort -u | grep -c /; "
+			    "\"$VGPU\" list --all | grep -c ^54321/web");
+
+	/* A folder of slices counts, too. */
+	assert_string_equal(said->out, "255\n1\n");
+	assert_says(said->err, "numbers that this machine knows no user of have together more than "
+			       "256 folders where slices are: ");
+}
+
 /* How often commands waited for something. A loaded machine changes that less than the time they take. */
 static long count_waits(void)
 {
@@ -294,6 +312,7 @@ static int run(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(
 			a_slice_is_called_by_its_user_where_several_have_the_name, users_clear),
+		cmocka_unit_test_setup(numbers_of_nobody_have_one_account_together, users_clear),
 		cmocka_unit_test_setup(
 			a_user_with_many_folders_keeps_root_waiting_no_longer, users_clear),
 		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, users_clear),

@@ -70,6 +70,14 @@ static void a_name_outlives_the_processes_that_have_it(void **state)
 		"named; done | sed 's/etc@\\([0-9:]*\\) file \\1$/etc@FILE file FILE/'; kill $P");
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "etc@FILE file FILE\netc@FILE file FILE\n");
+	/* there, by a descriptor that a process of these mounts was given */
+	said = tool_run(AS MAPS NAMED
+		"{ unshare -m sh -c 'mount -t tmpfs none /etc; cp /tmp/x/train/region /etc; "
+		"sleep 600 & echo $! >/tmp/x/stays; exec 7<>/etc/region nsenter -t '$$' -m "
+		"python3 /tmp/x/map.py /proc/self/fd/7 true' & M=$!; named; kill $(cat "
+		"/tmp/x/stays); } | sed 's/etc@\\([0-9:]*\\) file \\1$/etc@FILE file FILE/'");
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "etc@FILE file FILE\n");
 	/* and in a container, as its control group tells */
 	said = tool_run(AS MAPS NAMED
 		"unshare -m sh -c 'mount -t tmpfs none /etc; cp /tmp/x/train/region /etc; "

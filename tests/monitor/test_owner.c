@@ -92,6 +92,25 @@ static void only_the_process_that_was_seen_is_ended(void **state)
 	assert_int_equal(owner_end(&process, &owner), -ESRCH);
 }
 
+static bool keep_out(pid_t pid)
+{
+	(void)pid;
+	return false;
+}
+
+/* Whoever is to be ended has not ended by itself then. */
+static void one_that_cannot_be_looked_at_has_not_gone(void **state)
+{
+	struct owner owner = {.uid = POD, .mark = MARK}, its;
+	struct process_identity process;
+
+	assert_int_equal(process_identify(getpid(), &process), 0);
+	process_set_gate(keep_out);
+	assert_int_equal(owner_read(process.pid, &process, &its), -EACCES);
+	assert_int_equal(owner_end(&process, &owner), -EACCES);
+	process_set_gate(NULL);
+}
+
 static int end_first_thread(int fd, void *argument)
 {
 	(void)argument;
@@ -134,6 +153,7 @@ int main(void)
 		cmocka_unit_test(the_kubelets_groups_are_read),
 		cmocka_unit_test(what_others_have_made_names_no_pod),
 		cmocka_unit_test(only_the_process_that_was_seen_is_ended),
+		cmocka_unit_test(one_that_cannot_be_looked_at_has_not_gone),
 		cmocka_unit_test(a_process_whose_first_thread_has_ended_is_read_as_any),
 		cmocka_unit_test(kinds_are_words),
 	};

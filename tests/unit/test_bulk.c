@@ -22,6 +22,8 @@ typedef CUresult any_fn(long, long, long, long, long, long, long, long, long);
 
 struct cuda_driver cuda;
 _Atomic bool hook_has_cuda = true, call_end_is_awaited;
+static struct state_word begun = {.mode = STATE_ASIDE};
+_Atomic(struct state_word *) state_word = &begun;
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_poll;
 __thread uint32_t gate_free_passes;

@@ -167,7 +167,7 @@ static void other_users_see_it(void **state)
 		skip();
 	}
 	assert_int_equal(status, 0);
-	order->token.birth += 65536;
+	order->token.birth ^= 1;
 	looker = child_start(look, order);
 	assert_int_equal(child_wait(&looker), 1);
 	order->token = false_token;
@@ -184,12 +184,25 @@ static void a_number_that_is_used_again_is_another_token(void **state)
 	struct child c = start(WAIT, false, &order);
 	struct token earlier = order->token;
 
-	earlier.birth -= 65536;
-	assert_int_equal(token_look(&earlier), TOKEN_GONE);
-	earlier = order->token;
 	earlier.birth ^= 1;
 	assert_int_not_equal(token_look(&earlier), TOKEN_LIVES);
 	child_kill(&c);
+}
+
+/* Its time changes by that, a second later. */
+static void who_touches_it_does_not_end_it(void **state)
+{
+	struct order *order;
+	struct child c = start(WAIT, false, &order);
+	int id = (int)(uint32_t)order->token.place;
+	struct shmid_ds segment;
+
+	sleep(1);
+	assert_int_equal(shmctl(id, IPC_STAT, &segment), 0);
+	assert_int_equal(shmctl(id, IPC_SET, &segment), 0);
+	assert_int_equal(token_look(&order->token), TOKEN_LIVES);
+	child_kill(&c);
+	assert_ends(&order->token);
 }
 
 static void words_that_no_token_has_are_none(void **state)
@@ -277,6 +290,7 @@ int main(void)
 		cmocka_unit_test(it_ends_when_it_is_dropped),
 		cmocka_unit_test(other_users_see_it),
 		cmocka_unit_test(a_number_that_is_used_again_is_another_token),
+		cmocka_unit_test(who_touches_it_does_not_end_it),
 		cmocka_unit_test(words_that_no_token_has_are_none),
 		cmocka_unit_test(nobody_can_attach_anothers),
 		cmocka_unit_test(from_another_namespace_nothing_is_known),

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes this one looks at. */
+#include "node/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "node/status.h"
+#include "region/process.h"
+
+#define STUCK_MOST    256
+#define STUCK_OF_USER 4
+#define STUCK_NS      UINT64_C(10000000000) /* one that did not answer is not asked again */
+#define MAP_BYTES     4096 /* of a namespace's map of users: who has more lines has them from root */
+
+/* Whether the lines map a number to this one. What is mapped in each line is told as the reader's namespace has it. */
+static bool maps_to(const char *text, uid_t user)
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		uint64_t outside, count;
+
+		line += strspn(line, "\n");
+		if (sscanf(line, "%*u %" SCNu64 " %" SCNu64, &outside, &count) == 2 &&
+			user >= outside && user - outside < count)
+			return true;
+	}
+	return false;
+}
+
+/* Only who owns the number, or root, maps it. Where the map is as ours, the namespace is ours or tells nothing. */
+static bool is_in_namespace_of(pid_t pid, uid_t user)
+{
+	char own[MAP_BYTES], its[MAP_BYTES], path[64];
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	return file_read(path, its, sizeof(its), &length) == 0 &&
+	       file_read("/proc/self/uid_map", own, sizeof(own), &length) == 0 &&
+	       strcmp(own, its) != 0 && maps_to(its, user);
+}
+
+static bool is_own(pid_t pid)
+{
+	struct file_identity folder;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	r = file_identify_at(AT_FDCWD, path, &folder);
+	/* One that is not there keeps nobody waiting. */
+	if (r < 0)
+		return r == -ENOENT;
+	return folder.owner == geteuid() || is_in_namespace_of(pid, geteuid());
+}
+
+static bool (*ask)(pid_t pid);
+
+/* Those that did not answer. */
+static struct {
+	struct {
+		pid_t pid;
+		uid_t user;
+		uint64_t until_ns;
+	} list[STUCK_MOST];
+	unsigned count;
+} stuck;
+
+static void forget(uint64_t now_ns)
+{
+	for (unsigned i = 0; i < stuck.count;)
+		if (stuck.list[i].until_ns < now_ns)
+			stuck.list[i] = stuck.list[--stuck.count];
+		else
+			i++;
+}
+
+static unsigned count_of(uid_t user)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < stuck.count; i++)
+		count += stuck.list[i].user == user;
+	return count;
+}
+
+static bool is_known_as_stuck(pid_t pid, uid_t user)
+{
+	if (user && count_of(user) >= STUCK_OF_USER)
+		return true;
+	for (unsigned i = 0; i < stuck.count; i++)
+		if (stuck.list[i].pid == pid)
+			return true;
+	return false;
+}
+
+static bool answers(pid_t pid)
+{
+	uint64_t now_ns = clock_now_ns();
+	uid_t user = 0;
+
+	if (!ask || pid == getpid())
+		return true;
+	forget(now_ns);
+	if (stuck.count && status_read_real(pid, &user) && is_known_as_stuck(pid, user))
+		return false;
+	if (ask(pid))
+		return true;
+	if (stuck.count < STUCK_MOST && status_read_real(pid, &user)) {
+		stuck.list[stuck.count].pid = pid;
+		stuck.list[stuck.count].user = user;
+		stuck.list[stuck.count++].until_ns = now_ns + STUCK_NS;
+	}
+	return false;
+}
+
+unsigned look_stuck_count(pid_t *ret_first)
+{
+	forget(clock_now_ns());
+	if (stuck.count && ret_first)
+		*ret_first = stuck.list[0].pid;
+	return stuck.count;
+}
+
+bool look_has_left_out(uid_t user)
+{
+	return count_of(user) > 0;
+}
+
+bool look_is_allowed(pid_t pid)
+{
+	return (geteuid() == 0 || is_own(pid)) && answers(pid);
+}
+
+bool look_is_allowed_for(pid_t pid, uid_t owner)
+{
+	uid_t real;
+
+	if (owner == 0 && (!status_read_real(pid, &real) || real != 0))
+		return false;
+	return look_is_allowed(pid);
+}
+
+void look_begin(bool (*answers_of)(pid_t pid))
+{
+	ask = answers_of;
+	process_set_gate(look_is_allowed);
+}

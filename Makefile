@@ -61,7 +61,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .SUFFIXES:
 .PHONY: help all demo test suites clock build-test unit stress load hunt rounds \
 	test-under-load clients roots aarch64 fuzz differential faults models check check-layers \
-	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
+	check-links check-files check-docs check-coverage check-format check-exports check-glibc check-imports \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
 	uninstall install-kube uninstall-kube kube setup-kube setup-build setup-test setup-aarch64 setup-e2e setup-ci e2e e2e-day e2e-long soak ci dist clean
 
@@ -164,7 +164,7 @@ playground-down: ## take it down
 ## Checkers
 check: ## all checkers; goes on after a finding
 	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-hooks check-format \
-		check-docs check-coverage check-links check-exports check-glibc
+		check-docs check-coverage check-links check-exports check-glibc check-imports
 
 check-files: ## licence lines, titles, length, comments, white space
 	$(Q)$(PYTHON) tools/check_files.py
@@ -192,6 +192,9 @@ check-exports: build-test ## exported names are the hook tables' and no other
 
 check-glibc: build-test ## the tenant library needs no symbol newer than glibc 2.17
 	$(Q)$(PYTHON) tools/check_glibc_floor.py build/test
+
+check-imports: build-test ## the tenant library imports functions of the C library alone
+	$(Q)$(PYTHON) tools/check_imports.py build/test/src/tenant/libvgpu.so
 
 check-tools: ## the checkers find what they are for
 	$(Q)$(PYTHON) tools/test_checkers.py

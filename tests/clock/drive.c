@@ -3,6 +3,7 @@
  * drive LIBRARY PROGRAM [ARGUMENT]...: runs the program, and all that it starts, on a virtual clock. Time stands while
  * any of their threads runs; when all wait, it goes on to the earliest end of a wait.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -33,12 +34,13 @@ static struct clock_page *page;
 
 /* What the kernel says of the threads. */
 static struct known {
-	int fd, wchan_fd, tid;
+	int fd, where_fd, tid;
 	int left_tid; /* the thread whose process's first one has ended: its sleep may have, too */
 	unsigned long switches;
 } known[CLOCK_THREADS];
 
-static bool has_wchan; /* the kernel says where a thread waits */
+/* Where the kernel says where a thread waits, or for the end of which call; NULL: nowhere. */
+static const char *where;
 
 static unsigned long steps, looks;
 
@@ -86,9 +88,9 @@ static void forget(struct known *k)
 {
 	if (k->fd > 0)
 		close(k->fd);
-	if (k->wchan_fd > 0)
-		close(k->wchan_fd);
-	k->fd = k->wchan_fd = 0;
+	if (k->where_fd > 0)
+		close(k->where_fd);
+	k->fd = k->where_fd = 0;
 }
 
 static int open_of(int tid, const char *name)
@@ -99,11 +101,15 @@ static int open_of(int tid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool says_where(int fd)
+/* wchan: 0 of a thread that waits nowhere, or not yet. syscall: "running", once the kernel knows; an error where it is not for us to know. */
+static bool says_where(const char *name, int fd)
 {
-	char first;
+	char text[8];
+	ssize_t length = pread(fd, text, sizeof(text), 0);
 
-	return pread(fd, &first, 1, 0) == 1 && first != '0';
+	if (strcmp(name, "wchan") == 0)
+		return length > 0 && text[0] != '0';
+	return length <= 0 || text[0] != 'r';
 }
 
 /* The thread that its process began with has ended: the others have, or are about to. */
@@ -202,13 +208,14 @@ static bool has_left(unsigned i)
 	struct known *k = &known[i];
 	int tid = known_as(i);
 
-	if (!has_wchan)
+	if (!where)
 		return true;
 	if (k->tid != tid)
 		return false;
-	if (k->wchan_fd <= 0)
-		k->wchan_fd = open_of(tid, "wchan");
-	return k->wchan_fd > 0 && says_where(k->wchan_fd);
+	if (k->where_fd <= 0)
+		k->where_fd = open_of(tid, where);
+	/* of another user's thread that is all that is known */
+	return k->where_fd > 0 ? says_where(where, k->where_fd) : errno == EACCES;
 }
 
 static bool is_timed(uint32_t state)
@@ -361,27 +368,43 @@ static int drive(pid_t child)
 	}
 }
 
-/* In some containers nobody is told where a thread waits. */
-static bool find_wchan(void)
+static bool is_told(pid_t tid, const char *name)
 {
-	struct timespec pause = {.tv_nsec = 1000000};
-	bool is_told = false;
-	pid_t child = fork();
-	int fd;
+	int fd = open_of(tid, name);
+	bool r = fd >= 0 && says_where(name, fd);
 
-	if (child < 0)
-		return false;
-	if (child == 0)
-		for (;;)
-			sleep(1);
-	fd = open_of(child, "wchan");
-	for (unsigned i = 0; fd >= 0 && i < 1000 && !(is_told = says_where(fd)); i++)
-		nanosleep(&pause, NULL);
 	if (fd >= 0)
 		close(fd);
+	return r;
+}
+
+/* As a child that sleeps shows. Some kernels tell the one and not the other, and in some containers nobody is told either. */
+static const char *find_where(void)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	const char *found = NULL;
+	pid_t child = fork();
+
+	if (child < 0)
+		return NULL;
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			sleep(1);
+	}
+	for (unsigned i = 0; i < 1000 && !found; i++) {
+		/* First: who sleeps now is asleep when the other one is asked. */
+		bool is_asleep = is_told(child, "syscall");
+
+		if (is_told(child, "wchan"))
+			found = "wchan";
+		else if (is_asleep)
+			found = "syscall";
+		nanosleep(&pause, NULL);
+	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	return is_told;
+	return found;
 }
 
 static pid_t start(const char *library, char **argv)
@@ -412,7 +435,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: drive LIBRARY PROGRAM [ARGUMENT]...\n");
 		return 2;
 	}
-	has_wchan = find_wchan();
+	where = find_where();
 	from_ns = page->now_ns;
 	prctl(PR_SET_TIMERSLACK, 1);
 	page->threads[0] = (struct thread_record){.pid = getpid(), .state = THREAD_RUNS};

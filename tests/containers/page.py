@@ -21,7 +21,9 @@ class Section:
 
     def __init__(self, text):
         self.title, self.preparations, self.lines = text.split("\n")[0], [], []
-        for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M):
+        for not_run, language, block in re.findall(r"(^<!-- not run: [^\n]*-->\n)?^```(\w+)\n(.*?)^```$", text, re.S | re.M):
+            if not_run:
+                continue
             if language == "yaml":
                 self.lines.append(block)
                 continue

@@ -63,19 +63,13 @@ static void *look_within_each(void *unused)
 	return unused;
 }
 
-static void handle(int number)
-{
-	within_ask();
-	within_allow();
-}
-
 static void attack(void)
 {
 	pthread_t thread;
 
 	context = served_begin();
 	kernel = served_kernel();
-	within_begin(handle);
+	within_begin(within_hand_over);
 	MUST(pthread_create(&thread, NULL, look_within_each, NULL));
 	served_make_known(kernel, KNOWN, SHORT_NS);
 	for (;;) {

@@ -101,6 +101,20 @@ void served_launch(CUfunction kernel, CUstream stream, uint64_t ns)
 		node.kernelParams, NULL));
 }
 
+/* Whose kernels are counted. */
+static void print_capped(const struct judge *j, FILE *share, const char *memory)
+{
+	char uuid[MACHINE_UUID_SIZE] = "*";
+	uint8_t bytes[16];
+
+	if (j->program->is_other_free) {
+		board_uuid(machine_board(j->machine), 0, bytes);
+		machine_uuid_text(bytes, uuid);
+		fprintf(share, "device * memory %s\n", memory);
+	}
+	fprintf(share, "device %s memory %s cores %u\n", uuid, memory, j->program->cap_percent);
+}
+
 /* Of the judge: what the child is started with. */
 static void start(const struct judge *j, bool is_in_slice, char **argv)
 {
@@ -121,11 +135,10 @@ static void start(const struct judge *j, bool is_in_slice, char **argv)
 		snprintf(path, sizeof(path), "%s/share", j->folder);
 		share = fopen(path, "w");
 		MUST(!share);
-		fprintf(share,
-			"vgpu-share 1\nslice hostile\nregion %s/region\n%s\n"
-			"device * memory %s cores %u\nend\n",
-			j->folder, program->terms ? program->terms : "",
-			driver ? "16g" : CARD_MEMORY, program->cap_percent);
+		fprintf(share, "vgpu-share 1\nslice hostile\nregion %s/region\n%s\n", j->folder,
+			program->terms ? program->terms : "");
+		print_capped(j, share, driver ? "16g" : CARD_MEMORY);
+		fprintf(share, "end\n");
 		MUST(fclose(share));
 		MUST(setenv("VGPU_SHARE", path, 1));
 		snprintf(preload, sizeof(preload), "%s%s%s", clock ? clock : "", clock ? ":" : "",
@@ -276,6 +289,11 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
+static bool is_of_two(const struct served *program)
+{
+	return program->is_of_two || program->is_other_free;
+}
+
 static struct machine *open_machine(const struct judge *j)
 {
 	struct inject_rule slow = {.tag = "*", .delay_ns = 3 * MS};
@@ -283,7 +301,7 @@ static struct machine *open_machine(const struct judge *j)
 	struct machine *machine;
 
 	snprintf(path, sizeof(path), "%s/machine", j->folder);
-	if (machine_open(path, j->program->is_of_two ? "h200x2" : "h200", &machine, why,
+	if (machine_open(path, is_of_two(j->program) ? "h200x2" : "h200", &machine, why,
 		    sizeof(why)) != 0) {
 		printf("%s: no simulated machine: %s\n", j->name, why);
 		return NULL;
@@ -331,7 +349,7 @@ static const char *why_skipped(const struct served *program)
 
 	if (!is_card && !getenv("TEST_CLOCK_LIBRARY"))
 		return "it needs a card, or the simulated node on a virtual clock";
-	if (is_card && program->is_of_two)
+	if (is_card && is_of_two(program))
 		return "it needs two devices";
 	if (is_card && program->slow_call && !program->is_slow_on_card)
 		return "it needs a driver's call that is slow";

@@ -41,6 +41,7 @@ struct served {
 	bool fills_device;     /* its kernels fill the simulated device as they do a card */
 	bool is_slow_on_card;  /* a card takes its time for that call: it is not skipped there */
 	bool is_of_two;	       /* the machine has two devices; skipped on a card */
+	bool is_other_free;    /* the same, and the second one has no cap */
 	const char *(*needs)(
 		void);	      /* what it needs and this machine does not have, or NULL; or NULL */
 	void (*attack)(void); /* until it is killed */

@@ -30,12 +30,6 @@ static void *destroy_each(void *unused)
 	return unused;
 }
 
-static void handle(int number)
-{
-	within_ask();
-	within_allow();
-}
-
 static void attack(void)
 {
 	CUfunction kernel;
@@ -44,7 +38,7 @@ static void attack(void)
 
 	context = served_begin();
 	kernel = served_kernel();
-	within_begin(handle);
+	within_begin(within_hand_over);
 	MUST(pthread_create(&thread, NULL, destroy_each, NULL));
 	MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	served_make_known(kernel, KNOWN, SHORT_NS);

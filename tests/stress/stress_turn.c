@@ -19,12 +19,13 @@
 #define NOTES	  20000u
 #define LOOKS	  4096u
 #define MOMENT_NS UINT64_C(100000000) /* one wait; who was stopped meanwhile did not wait longer */
+#define ONE_NS	  UINT64_C(20000000)  /* one turn or claim, until it is looked at again */
 
 struct note {
 	uint64_t from_ns, to_ns;
 };
 
-/* From when to when the worker's slice did not believe another one. */
+/* From when to when the worker's slice did not believe another one, or one of its turns or claims. */
 struct distrust {
 	unsigned slice;
 	uint64_t from_ns, to_ns;
@@ -86,25 +87,36 @@ static void note_end(struct worker *w)
 			w->notes[i].to_ns = now;
 }
 
-static bool distrusts(const struct worker *w, unsigned slice, uint64_t at_ns)
+static const struct distrust *find_distrust(const struct worker *w, unsigned slice, uint64_t at_ns)
 {
 	for (uint32_t i = 0; i < atomic_load(&w->distrust_count); i++)
 		if (w->distrusts[i].slice == slice && w->distrusts[i].from_ns <= at_ns &&
 			at_ns <= w->distrusts[i].to_ns)
-			return true;
-	return false;
+			return &w->distrusts[i];
+	return NULL;
+}
+
+/* The owner is to blame for a while; or one turn stood in the way for too long, or its claims came to none (turn_order.h). */
+static uint64_t distrust_end_ns(const struct turn_peer *peer, uint64_t now)
+{
+	if (turn_order_is_ignored(peer, now))
+		return peer->doubt.ignored_until_ns;
+	if (peer->claim.state == TURN_CLAIM && peer->doubt.claimed_ns > TURN_CLAIMS_NS)
+		return now + ONE_NS;
+	return peer->doubt.is_outlasted && peer->claim.since_ns <= peer->doubt.outlasted_ns
+		       ? now + ONE_NS
+		       : 0;
 }
 
 static void note_distrusts(struct worker *w)
 {
 	for (unsigned i = 0; i < turn.peer_count; i++) {
-		uint64_t to = turn.peers[i].doubt.ignored_until_ns, now = clock_now_ns();
+		uint64_t now = clock_now_ns(), to = distrust_end_ns(&turn.peers[i], now);
 		uint32_t n = atomic_load(&w->distrust_count);
 		unsigned slice = (unsigned)(turn.peer_records[i].name[1] - '0');
+		const struct distrust *known = find_distrust(w, slice, now);
 
-		if (to < now || n == LOOKS)
-			continue;
-		if (distrusts(w, slice, now))
+		if (to < now || n == LOOKS || (known && known->to_ns >= to))
 			continue;
 		w->distrusts[n] = (struct distrust){slice, now, to};
 		atomic_store(&w->distrust_count, n + 1);
@@ -183,7 +195,7 @@ static bool slice_distrusts(
 	const struct worker *workers, unsigned who, unsigned whom, uint64_t at_ns)
 {
 	for (unsigned i = 0; i < WORKERS; i++)
-		if (workers[i].slice == who && distrusts(&workers[i], whom, at_ns))
+		if (workers[i].slice == who && find_distrust(&workers[i], whom, at_ns))
 			return true;
 	return false;
 }

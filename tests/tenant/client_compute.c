@@ -168,6 +168,7 @@ static const struct form {
 	{"coop", launch_cooperative},
 	{"old", launch_old},
 	{"graph", launch_graph},
+	{"far", launch_graph},
 	{"fill", fill},
 	{"copy", copy},
 	{"destroy", launch_and_destroy},
@@ -191,6 +192,26 @@ static CUresult prepare_graph(struct job *j)
 	return r;
 }
 
+/* Graphs in streams of the other device, which fill memory of this one. */
+static CUresult prepare_far(struct job *j)
+{
+	CUDA_MEMSET_NODE_PARAMS_v1 params = {
+		.dst = j->to, .elementSize = 1, .width = j->size_bytes, .height = 1};
+	CUcontext own = j->context;
+	CUgraphNode node;
+	CUgraph graph;
+	CUresult r = j->c->cu.cuCtxCreate_v2(&j->context, 0, 1 - j->c->device);
+	FUNCTION(cuGraphAddMemsetNode);
+
+	for (unsigned i = 0; i < j->stream_count && r == CUDA_SUCCESS; i++)
+		r = j->c->cu.cuStreamCreate(&j->streams[i], CU_STREAM_NON_BLOCKING);
+	if (r == CUDA_SUCCESS)
+		r = j->c->cu.cuGraphCreate(&graph, 0);
+	if (r == CUDA_SUCCESS)
+		r = f(&node, graph, NULL, 0, &params, own);
+	return r == CUDA_SUCCESS ? j->c->cu.cuGraphInstantiateWithFlags(&j->graph, graph, 0) : r;
+}
+
 static CUresult prepare(struct job *j)
 {
 	CUresult r = j->c->cu.cuCtxGetCurrent(&j->context);
@@ -205,6 +226,8 @@ static CUresult prepare(struct job *j)
 		r = j->c->cu.cuMemAlloc_v2(&j->to, j->size_bytes);
 	if (r == CUDA_SUCCESS && strcmp(j->form, "graph") == 0)
 		r = prepare_graph(j);
+	if (r == CUDA_SUCCESS && strcmp(j->form, "far") == 0)
+		r = prepare_far(j);
 	return r;
 }
 

@@ -102,6 +102,8 @@ static int run_nulls(struct client *c, char **word, unsigned count)
 	client_say(c, " %d", ASK(nvmlDeviceGetMemoryInfo_v2, device, NULL));
 	client_say(c, " %d", ASK(nvmlDeviceGetAccountingPids, device, NULL, NULL));
 	client_say(c, " %d", ASK(nvmlDeviceGetAccountingStats, device, 1, NULL));
+	client_say(c, " %d", ASK(nvmlDeviceGetEncoderSessions, device, NULL, NULL));
+	client_say(c, " %d", ASK(nvmlDeviceGetFBCSessions, device, NULL, NULL));
 	client_say(c, " %d", ASK(nvmlSystemGetProcessName, 1, NULL, 0));
 	client_say(c, " %d", ASK(nvmlSystemGetProcessName, 1, name, 0));
 	return r;
@@ -184,6 +186,27 @@ static int run_accounts(struct client *c, char **word, unsigned count)
 	for (unsigned i = 0; r == 0 && i < there; i++)
 		client_say(c, " %u:%d", pids[i],
 			ASK(nvmlDeviceGetAccountingStats, device, pids[i], &stats));
+	return r;
+}
+
+/* sessions DEVICE ROOM [null]: PIDs of those of the encoder, then of those of capture */
+static int run_sessions(struct client *c, char **word, unsigned count)
+{
+	nvmlEncoderSessionInfo_t encoders[ROWS] = {{0}};
+	nvmlFBCSessionInfo_t captures[ROWS] = {{0}};
+	unsigned there = (unsigned)client_size(word[2]), seen = there;
+	nvmlDevice_t device = NULL;
+	int r = device_at(word[1], &device), r2;
+
+	if (r || there > ROWS)
+		return r ? r : CLIENT_FAILED;
+	r = ASK(nvmlDeviceGetEncoderSessions, device, &there, count > 3 ? NULL : encoders);
+	r2 = ASK(nvmlDeviceGetFBCSessions, device, &seen, count > 3 ? NULL : captures);
+	client_say(c, " count=%u captures=%d:%u", there, r2, seen);
+	for (unsigned i = 0; i < ROWS && encoders[i].pid; i++)
+		client_say(c, " %u:%u", encoders[i].pid, encoders[i].sessionId);
+	for (unsigned i = 0; i < ROWS && captures[i].pid; i++)
+		client_say(c, " c%u:%u", captures[i].pid, captures[i].sessionId);
 	return r;
 }
 
@@ -311,6 +334,7 @@ const struct client_command client_nvml_commands[] = {
 	{"busy", 1, run_busy, "DEVICE"},
 	{"samples", 2, run_samples, "DEVICE ROOM"},
 	{"accounts", 2, run_accounts, "DEVICE ROOM"},
+	{"sessions", 2, run_sessions, "DEVICE ROOM [null]"},
 	{"account", 2, run_account, "DEVICE PID"},
 	{"work", 1, run_work, "KERNEL"},
 	{"oldinfo", 1, run_oldinfo, "DEVICE"},

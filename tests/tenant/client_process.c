@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/raw_child.h"
 #include "tests/tenant/load/load.h"
 
 #define THREADS_MOST 64
@@ -31,9 +32,8 @@ static int run_pid(struct client *c, char **word, unsigned count)
  * its last command ("exit" and the like have no answer of their own) with the child's wait status
  * and goes on.
  */
-static int run_fork(struct client *c, char **word, unsigned count)
+static int go_on_in(struct client *c, pid_t child)
 {
-	pid_t child = fork();
 	int status = 0;
 
 	if (child < 0)
@@ -46,6 +46,17 @@ static int run_fork(struct client *c, char **word, unsigned count)
 		;
 	client_say(c, " ended");
 	return status;
+}
+
+static int run_fork(struct client *c, char **word, unsigned count)
+{
+	return go_on_in(c, fork());
+}
+
+/* clone: the same by the bare system call, of which no library is told */
+static int run_clone(struct client *c, char **word, unsigned count)
+{
+	return go_on_in(c, raw_child());
 }
 
 /* exec: the same program anew in this process; the new image answers */
@@ -386,6 +397,7 @@ static int run_families(struct client *c, char **word, unsigned count)
 const struct client_command client_process_commands[] = {
 	{"pid", 0, run_pid, ""},
 	{"fork", 0, run_fork, ""},
+	{"clone", 0, run_clone, ""},
 	{"exec", 0, run_exec, ""},
 	{"exit", 1, run_exit, "STATUS"},
 	{"_exit", 1, run_leave, "STATUS"},

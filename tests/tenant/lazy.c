@@ -6,6 +6,7 @@
 #include "tests/tenant/own_names.h"
 
 cuInit_fn cuInit;
+cuDeviceGetCount_fn cuDeviceGetCount;
 cuDevicePrimaryCtxRetain_fn cuDevicePrimaryCtxRetain;
 cuCtxSetCurrent_fn cuCtxSetCurrent;
 cuMemAlloc_v2_fn cuMemAlloc_v2;
@@ -26,6 +27,11 @@ static void *find(const char *symbol)
 EXPORT CUresult cuInit(unsigned int flags)
 {
 	STUB(cuInit, flags);
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+	STUB(cuDeviceGetCount, count);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)

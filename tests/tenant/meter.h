@@ -8,6 +8,9 @@
 #define METER_WINDOW_US 1500000
 #define METER_POLL_US	50000 /* how often the library looks at its limits, where it works */
 
+/* Cards whose memory is so slow that a megabyte takes a millisecond. */
+#define METER_SLOW_BOARD "base = h200x2\nmemory_bus_bits = 8\nclock_memory_mhz = 500\n"
+
 /* A board file of the node's own in place of its machine; before anything is started. */
 void meter_use_board(struct node *node, const char *text);
 

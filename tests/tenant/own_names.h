@@ -9,3 +9,6 @@ int own_fill(void);
 
 /* Prints what each lookup of the library leads to. */
 typedef void own_ask_fn(void);
+
+/* Says whether the driver is there, and how many blocks of 64 MiB it gives. */
+void own_tell(void);

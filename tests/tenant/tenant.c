@@ -26,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "region/snapshot.h"
+#include "tests/tenant/stuck.h"
 
 #define DEADLINE_NS UINT64_C(20000000000)
 #define ENV_MOST    32
@@ -346,6 +347,7 @@ static size_t read_line(struct tenant *t, char *line, size_t size)
 
 		if (now_ns >= deadline_ns) {
 			print_message("tenant %d does not answer\n", t->pid);
+			stuck_print(t->pid);
 			break;
 		}
 		if (poll(&p, 1, (int)((deadline_ns - now_ns) / 1000000) + 1) <= 0)

@@ -80,6 +80,35 @@ static void records_are_of_the_slice(void **state)
 	expect(s.looker, NOT_FOUND, "account 0 1");
 }
 
+static void sessions_are_of_the_slice(void **state)
+{
+	struct scene s = make_scene(*state, "VGPU_SIM_NVML=sessions");
+
+	expect(s.looker, OK, "sessions 0 8");
+	assert_true(shows(s.looker, " count=2 captures=0:2 "));
+	assert_true(shows(s.looker, " %d:", s.one->pid) && shows(s.looker, " %d:", s.two->pid));
+	assert_true(shows(s.looker, " c%d:", s.one->pid) && shows(s.looker, " c%d:", s.two->pid));
+	assert_false(shows(s.looker, "%d:", s.other->pid));
+	expect(s.looker, OK, "sessions 0 2");
+	expect(s.looker, INSUFFICIENT_SIZE, "sessions 0 1");
+	assert_string_equal(s.looker->answer, " count=2 captures=7:2");
+	expect(s.looker, 2, "sessions 0 8 null");
+	expect(s.looker, OK, "sessions 0 0 null");
+	assert_string_equal(s.looker->answer, " count=2 captures=0:2");
+	expect(s.looker, OK, "sessions 1 8");
+	assert_string_equal(s.looker->answer, " count=0 captures=0:0");
+	expect(s.other, OK, "sessions 0 8");
+	assert_true(shows(s.other, " count=1 captures=0:1 %d:", s.other->pid));
+}
+
+static void a_card_without_sessions_says_so(void **state)
+{
+	struct scene s = make_scene(*state, NULL);
+
+	expect(s.looker, NOT_SUPPORTED, "sessions 0 8");
+	assert_string_equal(s.looker->answer, " count=8 captures=3:8");
+}
+
 static void records_that_are_not_kept_are_none(void **state)
 {
 	struct scene s = make_scene(*state, NULL);
@@ -98,6 +127,8 @@ int main(void)
 		test_with_node(half_of_the_cores_is_all_there_is_to_a_slice_of_half),
 		test_with_node(records_are_of_the_slice),
 		test_with_node(records_that_are_not_kept_are_none),
+		test_with_node(sessions_are_of_the_slice),
+		test_with_node(a_card_without_sessions_says_so),
 	};
 
 	return cmocka_run_group_tests_name("busy", tests, NULL, NULL);

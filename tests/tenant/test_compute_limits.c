@@ -21,9 +21,6 @@
 #define STOPPED_US 50000
 #define TOLERANCE  3 /* tenths of a percent; the clock is virtual (tests/clock) */
 
-/* A card whose memory is so slow that a megabyte takes a millisecond. */
-static const char slow_board[] = "base = h200x2\nmemory_bus_bits = 8\nclock_memory_mhz = 500\n";
-
 struct work {
 	const char *what;
 	const char *door;    /* NULL: linked */
@@ -113,8 +110,8 @@ static void every_form_of_work_gets_its_limit(void **state)
 		{.what = "the thread's own stream",
 			.door = "linked-thread",
 			.work = "compute launch 500"},
-		{.what = "fills", .work = "compute fill 0 bytes=1m", .board = slow_board},
-		{.what = "copies", .work = "compute copy 0 bytes=1m", .board = slow_board},
+		{.what = "fills", .work = "compute fill 0 bytes=1m", .board = METER_SLOW_BOARD},
+		{.what = "copies", .work = "compute copy 0 bytes=1m", .board = METER_SLOW_BOARD},
 	};
 
 	TRY_ALL(works);
@@ -439,6 +436,46 @@ static void work_of_minutes_is_paid_in_full(void **state)
 	assert_in_range(meter_busy_ns(a, 0) - busy_ns, 990000, 1010000);
 }
 
+/* Launched on streams of a device that has no limit. */
+static void fills_of_another_device_in_graphs_count(void **state)
+{
+	struct slice *a;
+	struct tenant *t;
+
+	meter_use_board(*state, METER_SLOW_BOARD);
+	a = meter_slice(*state, "a", "", NULL);
+	t = tenant_start(*state, a, "linked", "CUDA_DEVICE_SM_LIMIT_0=30", FORCE, NULL);
+	tenant_tell(t, "primary 0\ncompute far 0 bytes=1m");
+	usleep(METER_SETTLE_US);
+	assert_in_range(meter_permille(a, 0, METER_WINDOW_US), 300 - TOLERANCE, 300 + TOLERANCE);
+}
+
+/* 10 times 2 ms on each, as without a limit. */
+static void a_graph_works_on_several_devices(void **state)
+{
+	static const char *const limits[] = {"cap 100", "cores 30"}, *const names[] = {"a", "b"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct slice *a = meter_slice(*state, names[i], "", limits[i]);
+		struct tenant *t = tenant_start(*state, a, "linked", FORCE, NULL);
+
+		expect(t, OK, "init");
+		expect(t, OK, "newctx second 1");
+		expect(t, OK, "newctx first 0");
+		expect(t, OK, "graph g");
+		expect(t, OK, "gspin g 1 2000");
+		expect(t, OK, "use second");
+		expect(t, OK, "gspin g 1 2000");
+		expect(t, OK, "use first");
+		expect(t, OK, "instantiate e g");
+		expect(t, OK, "stream s");
+		expect(t, OK, "glaunch e s 10");
+		expect(t, OK, "sync");
+		assert_in_range(meter_busy_ns(a, 1), 19900000, 20100000);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +493,8 @@ int main(void)
 		test_with_node(a_limit_holds_after_a_failure_of_our_own),
 		test_with_node(work_that_does_not_end_is_shown_and_charged_while_it_runs),
 		test_with_node(work_of_minutes_is_paid_in_full),
+		test_with_node(fills_of_another_device_in_graphs_count),
+		test_with_node(a_graph_works_on_several_devices),
 	};
 
 	return cmocka_run_group_tests_name("compute_limits", tests, NULL, NULL);

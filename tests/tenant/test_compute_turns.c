@@ -468,6 +468,35 @@ static void who_goes_first_is_not_held_up_by_who_goes_later(void **state)
 	assert_true(c.permille[0] > 320);
 }
 
+/*
+ * Each has work of both devices in its graphs, in streams of another one: who held one's turn and waited for that of the other, as the other did,
+ * would have neither for long.
+ */
+static void whose_graphs_need_the_turns_of_two_devices_share_them(void **state)
+{
+	struct couple c = couple_of(state);
+	uint64_t busy_ns[2];
+
+	meter_use_board(c.node, METER_SLOW_BOARD);
+	for (unsigned i = 0; i < 2; i++) {
+		c.slices[i] = meter_slice(c.node, i ? "b" : "a", c.lines, "cores 50");
+		tenant_tell(tenant_start(c.node, c.slices[i], "linked",
+				    "GPU_CORE_UTILIZATION_POLICY=force", NULL),
+			"primary %u\ncompute far 0 bytes=2m streams=2", i);
+	}
+	settle();
+	for (unsigned i = 0; i < 2; i++)
+		busy_ns[i] = meter_busy_ns(c.slices[i], (int)i);
+	usleep(WINDOW_US);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned permille =
+			(unsigned)((meter_busy_ns(c.slices[i], (int)i) - busy_ns[i]) / (WINDOW_US));
+
+		print_message("%s: %u permille\n", c.slices[i]->name, permille);
+		assert_in_range(permille, 400, 500 + TOLERANCE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +522,7 @@ int main(void)
 		test_with_node(many_processes_that_begin_beside_another_slice_are_not_held_up),
 		test_with_node(nor_are_they_where_they_go_on_with_something_else),
 		test_with_node(who_goes_first_is_not_held_up_by_who_goes_later),
+		test_with_node(whose_graphs_need_the_turns_of_two_devices_share_them),
 		test_with_node(who_waits_for_each_step_has_its_share_beside_who_queues),
 	};
 

@@ -119,6 +119,36 @@ static void managed_data_of_a_library_is_held_by_the_quota(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* What was loaded once needs no room again where something else was unloaded meanwhile, at the quota's edge as well. */
+static void a_library_stays_loaded_when_another_goes(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l data=1000m");
+	expect(t, OK, "uselibrary l module");
+	expect(t, OK, "module m data=100m");
+	expect(t, OK, "unload m");
+	expect(t, OK, "uselibrary l module");
+	expect_held(slice, 1000 * MIB);
+	/* A later one is another library, also where it has that one's handle. */
+	expect(t, OK, "endlibrary l");
+	expect(t, OK, "library l data=1600m");
+	expect(t, OUT_OF_MEMORY, "uselibrary l module");
+	expect_held(slice, 0);
+	expect(t, OK, "endlibrary l");
+	expect(t, OK, "library l data=1000m");
+	expect(t, OK, "uselibrary l module");
+	expect_held(slice, 1000 * MIB);
+	/* So is each context. */
+	expect(t, OK, "reset 0");
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc a 600m");
+	expect(t, OUT_OF_MEMORY, "uselibrary l module");
+	expect_held(slice, 600 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +157,7 @@ int main(void)
 		test_with_node(a_module_with_options_is_charged),
 		test_with_node(a_fat_binary_that_does_not_fit_goes_again),
 		test_with_node(managed_data_of_a_library_is_held_by_the_quota),
+		test_with_node(a_library_stays_loaded_when_another_goes),
 	};
 
 	return cmocka_run_group_tests_name("images", tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that come, fork, exec, stop and die, in whatever way: the books stay right. */
+#include "gpu/abi/cuda.h"
+#include "tests/tenant/meter.h"
 #include "tests/tenant/tenant.h"
 
 #include <signal.h>
@@ -228,6 +230,101 @@ static void a_child_of_a_process_with_cuda_does_not_touch_its_parents_account(vo
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void a_child_of_a_bare_clone_is_refused_as_one_of_fork_is(void **state)
+{
+	static const char *const tries[] = {"alloc b 64m", "create b 64m", "managed b 1m", "info",
+		"primary 0", "newctx c 0", "sync", "init"};
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t before;
+
+	expect(t, OK, "alloc a 256m");
+	before = slice_agreed(slice, 0);
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		int of_fork;
+
+		expect(t, OK, "fork");
+		of_fork = tenant_ask(t, "%s", tries[i]);
+		expect(t, 0, "_exit 0");
+		expect(t, OK, "clone");
+		assert_int_equal(tenant_ask(t, "%s", tries[i]), of_fork);
+		expect(t, OK, "clone");
+		assert_int_equal(tenant_ask(t, "%s", tries[i]), of_fork);
+		expect(t, OK, "nvml 0");
+		assert_int_equal(tenant_number(t, "total"), 4 * GIB);
+		expect(t, 0, "_exit 0");
+		expect(t, 0, "_exit 0");
+		assert_int_equal(slice_agreed(slice, 0), before);
+	}
+	expect(t, OK, "clone");
+	expect(t, OK, "exec");
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc b 64m");
+	assert_int_equal(slice_agreed(slice, 0), before + CONTEXT_BYTES + 64 * MIB);
+	expect(t, 0, "exit 0");
+	expect(t, OK, "free a");
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* Nothing would meter it: it would be its parent's work in the device's queue, and nobody's in the books. */
+static void work_of_a_child_of_a_bare_clone_is_refused_where_time_is_limited(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", "cores 30");
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "module m");
+	for (int i = 0; i < 3; i++)
+		expect(t, OK, "launch m");
+	for (int i = 0; i < 3; i++) {
+		expect(t, OK, "clone");
+		expect(t, CUDA_ERROR_NOT_INITIALIZED, "launch m");
+		expect(t, CUDA_ERROR_NOT_INITIALIZED, "launch m");
+		expect(t, 0, "_exit 0");
+		expect(t, OK, "launch m");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* how: "fork" or "clone" */
+static void expect_child_to_begin(struct tenant *t, struct slice *slice, const char *how)
+{
+	expect(t, OK, "%s", how);
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc a 100m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 100 * MIB);
+	expect(t, 0, "_exit 0");
+}
+
+static void a_child_of_a_process_without_cuda_begins_it_after_a_bare_clone_too(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_start(*state, slice, "linked", NULL);
+
+	expect(t, OK, "nvml 0");
+	expect_child_to_begin(t, slice, "clone");
+	expect(t, OK, "primary 0");
+	expect_all_for(t, 1);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_child_may_begin_where_its_parent_was_refused_to(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_start(node, slice, "linked", NULL);
+	struct inject_rule refusal = {.symbol = "cuInit", .tag = "*", .result = 999};
+
+	assert_true(inject_add_rule(node->machine, &refusal) >= 0);
+	expect(t, 999, "init");
+	inject_clear_rules(node->machine);
+	expect(t, OK, "nvml 0");
+	expect_child_to_begin(t, slice, "fork");
+	expect_child_to_begin(t, slice, "clone");
+	expect(t, OK, "primary 0");
+	expect_all_for(t, 1);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void the_parent_dies_and_the_child_lives_on(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
@@ -362,6 +459,10 @@ int main(void)
 		test_with_node(a_child_of_a_process_without_cuda_counts_for_itself),
 		test_with_node(parent_and_child_share_the_quota),
 		test_with_node(a_child_of_a_process_with_cuda_does_not_touch_its_parents_account),
+		test_with_node(a_child_of_a_bare_clone_is_refused_as_one_of_fork_is),
+		test_with_node(work_of_a_child_of_a_bare_clone_is_refused_where_time_is_limited),
+		test_with_node(a_child_of_a_process_without_cuda_begins_it_after_a_bare_clone_too),
+		test_with_node(a_child_may_begin_where_its_parent_was_refused_to),
 		test_with_node(the_parent_dies_and_the_child_lives_on),
 		test_with_node(a_child_of_a_process_that_asked_nvml_alone_counts_for_itself),
 		test_with_node(what_a_parent_held_is_given_back_when_its_child_has_ended_too),

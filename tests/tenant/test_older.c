@@ -30,7 +30,7 @@ static uint32_t host_pid_of(const struct tenant *t)
 
 static void an_older_drivers_pids_are_found_and_shown_as_the_slices_own(void **state)
 {
-	struct scene s = make_scene(*state, "VGPU_SIM_NVML=host-pids,accounting");
+	struct scene s = make_scene(*state, "VGPU_SIM_NVML=host-pids,accounting,sessions");
 
 	assert_int_not_equal(host_pid_of(s.one), 0);
 	assert_int_not_equal(host_pid_of(s.one), s.one->pid);
@@ -42,6 +42,9 @@ static void an_older_drivers_pids_are_found_and_shown_as_the_slices_own(void **s
 	expect(s.looker, OK, "samples 0 100");
 	assert_true(shows(s.looker, " count=1 info=0:1 %d:", s.one->pid));
 	expect(s.looker, OK, "accounts 0 8");
+	assert_int_equal(tenant_number(s.looker, "count"), 2);
+	expect(s.looker, OK, "sessions 0 8");
+	assert_true(shows(s.looker, " %d:", s.one->pid) && shows(s.looker, " c%d:", s.two->pid));
 	assert_int_equal(tenant_number(s.looker, "count"), 2);
 	expect(s.looker, OK, "account 0 %d", s.one->pid);
 	expect(s.looker, NOT_FOUND, "account 0 %d", host_pid_of(s.other));

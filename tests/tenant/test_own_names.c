@@ -22,6 +22,18 @@ static int run(struct node *node, struct slice *slice, const char *program, cons
 	return status;
 }
 
+/* The same with one argument, which no library's path takes the place of. */
+static int run_as_is(struct node *node, struct slice *slice, const char *program,
+	const char *argument, char *ret_text)
+{
+	char *argv[] = {strdup(node_program(program)), argument ? strdup(argument) : NULL, NULL};
+	int status = node_run(node, slice, argv, ret_text, TEXT_BYTES);
+
+	free(argv[0]);
+	free(argv[1]);
+	return status;
+}
+
 static void expect_as_without(struct node *node, struct slice *slice, const char *library,
 	const char *function, char *ret_without)
 {
@@ -93,6 +105,39 @@ static void a_programs_pointers_and_functions_stay_its_own(void **state)
 	assert_string_equal(text, "ok 7\n");
 }
 
+static void what_may_do_without_the_driver_does(void **state)
+{
+	static const char *const programs[] = {"route-optional-lazy", "route-optional-now"};
+	static const char *const drivers[] = {NULL, "libcuda.so.1", "libnvidia-ml.so.1"};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	char with[TEXT_BYTES], without[TEXT_BYTES];
+
+	for (unsigned i = 0; i < 6; i++) {
+		node->is_without_library = true;
+		assert_int_equal(
+			run_as_is(node, slice, programs[i % 2], drivers[i / 2], without), 0);
+		node->is_without_library = false;
+		assert_int_equal(run_as_is(node, slice, programs[i % 2], drivers[i / 2], with), 0);
+		assert_string_equal(with, without);
+		assert_int_equal(
+			strncmp(with, "no data, no NVML\nno CUDA\nno data, no NVML\nno CUDA\n", 46),
+			0);
+	}
+}
+
+static void what_may_do_without_the_driver_and_has_it_has_the_quota(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	char text[TEXT_BYTES];
+
+	assert_int_equal(run_as_is(node, slice, "route-optional-driver", NULL, text), 0);
+	assert_string_equal(text, "data, NVML\n0 2\n7\ndata, NVML\n0 2\n0\n");
+	assert_int_equal(run_as_is(node, slice, "route-optional-stubs", NULL, text), 0);
+	assert_string_equal(text, "data, no NVML\n7\ndata, no NVML\n0\n");
+}
+
 static void a_program_may_have_a_sanitizer(void **state)
 {
 	struct node *node = *state;
@@ -109,6 +154,26 @@ static void a_program_may_have_a_sanitizer(void **state)
 	free(names);
 }
 
+/* One that says little of each process is found first, by its folder; and is asked before there is a driver, or not. */
+static void the_nvml_that_counts_is_the_drivers(void **state)
+{
+	static const char *const own[] = {NULL, "../hostile/own_nvml/libnvidia-ml.so.1"};
+	struct node *node = *state;
+	static char folder[600];
+	char text[TEXT_BYTES];
+
+	snprintf(folder, sizeof(folder), "%s", node_program(own[1]));
+	*strrchr(folder, '/') = '\0';
+	node->driver = folder;
+	for (unsigned i = 0; i < 2; i++) {
+		struct slice *slice = slice_new(node, i ? "b" : "a", "2g", NULL);
+
+		slice->slack_bytes = 512 * MIB; /* while a module is loaded */
+		assert_int_equal(run(node, slice, "route-nvml", own[i], NULL, text), 0);
+		assert_string_equal(text, "2\n");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -117,7 +182,10 @@ int main(void)
 		test_with_node(stubs_load_the_driver_at_the_first_call),
 		test_with_node(a_librarys_pointers_stay_its_own),
 		test_with_node(a_programs_pointers_and_functions_stay_its_own),
+		test_with_node(what_may_do_without_the_driver_does),
+		test_with_node(what_may_do_without_the_driver_and_has_it_has_the_quota),
 		test_with_node(a_program_may_have_a_sanitizer),
+		test_with_node(the_nvml_that_counts_is_the_drivers),
 	};
 
 	return cmocka_run_group_tests_name("own_names", tests, NULL, NULL);

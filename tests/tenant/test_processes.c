@@ -143,16 +143,16 @@ static void without_a_quota_everything_is_the_drivers(void **state)
 {
 	static const char *const words[] = {"list nvmlDeviceGetComputeRunningProcesses 0 8",
 		"list nvmlDeviceGetComputeRunningProcesses_v3 0 8", "details 0 0 8", "bar1 0",
-		"samples 0 100", "busy 0", "accounts 0 8", "nulls 0", "oldinfo 0",
+		"samples 0 100", "busy 0", "accounts 0 8", "sessions 0 8", "nulls 0", "oldinfo 0",
 		"list nvmlDeviceGetComputeRunningProcesses_v2 0 1"};
 	struct node *node = *state;
 	struct scene s = make_scene(node, NULL);
 	struct tenant *t, *bare;
 
 	node->is_without_library = true;
-	bare = tenant_start(node, NULL, "linked", "VGPU_SIM_NVML=accounting", NULL);
+	bare = tenant_start(node, NULL, "linked", "VGPU_SIM_NVML=accounting,sessions", NULL);
 	node->is_without_library = false;
-	t = tenant_start(node, NULL, "linked", "VGPU_SIM_NVML=accounting",
+	t = tenant_start(node, NULL, "linked", "VGPU_SIM_NVML=accounting,sessions",
 		"VGPU_SHOW_UTILIZATION=slice", NULL);
 	expect(t, OK, "primary 0");
 	expect(bare, OK, "primary 0");

@@ -2,6 +2,7 @@
 /* Whatever way a program finds the driver's functions, it finds the quota too. */
 #include "tests/tenant/tenant.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,23 @@ static void a_program_without_cuda_is_as_it_was(void **state)
 	free(argv[0]);
 }
 
+/* The kernel's words, by which the C library is found, are no more right behind the environment then. */
+static void a_library_may_take_out_variables_before_us(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	char shorter[PATH_MAX];
+	struct tenant *t;
+
+	snprintf(shorter, sizeof(shorter), "%s", node_program("libshorter.so"));
+	node->preload_last = shorter;
+	t = tenant_new(slice);
+	node->preload_last = NULL;
+	expect(t, OK, "alloc a 400m");
+	expect(t, OUT_OF_MEMORY, "alloc b 400m");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +284,7 @@ int main(void)
 		test_with_node(every_row_of_the_hook_table_is_found_in_our_library),
 		test_with_node(another_preloaded_library_finds_us_behind_it),
 		test_with_node(another_preloaded_library_behind_us_does_not_find_itself),
+		test_with_node(a_library_may_take_out_variables_before_us),
 		test_with_node(another_librarys_function_of_that_name_is_left_alone),
 		test_with_node(a_function_that_the_driver_lacks_stays_absent),
 		test_with_node(a_program_without_cuda_is_as_it_was),

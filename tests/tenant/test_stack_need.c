@@ -117,8 +117,8 @@ static const char *const nvml[] = {"nvml 0", "nvml2 0", "nvmlcount", "devices", 
 	"list nvmlDeviceGetComputeRunningProcesses_v3 0 100",
 	"list nvmlDeviceGetGraphicsRunningProcesses_v3 0 100",
 	"list nvmlDeviceGetMPSComputeRunningProcesses_v3 0 100", "details 0 0 100", "busy 0",
-	"samples 0 100", "accounts 0 100", "account 0 1", "name 1 100", "oldinfo 0", "bar1 0",
-	"endnvml", NULL};
+	"samples 0 100", "accounts 0 100", "account 0 1", "sessions 0 100", "name 1 100",
+	"oldinfo 0", "bar1 0", "endnvml", NULL};
 
 #define PROCESSES 16
 
@@ -126,7 +126,7 @@ static void calls_of_nvml_need_8_kib_beside_many_processes(void **state)
 {
 	struct node *node = *state;
 	struct slice *slice = slice_new(node, "a", "20g", NULL);
-	struct pair p = start(slice, "found-dlopen", "VGPU_SIM_NVML=accounting"), shown;
+	struct pair p = start(slice, "found-dlopen", "VGPU_SIM_NVML=accounting,sessions"), shown;
 
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		struct tenant *t = tenant_new(slice);

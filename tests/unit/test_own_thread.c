@@ -5,11 +5,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tenant/driver/symbols.h"
+#include "tests/unit/child.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define MS     UINT64_C(1000000)
@@ -113,10 +117,67 @@ static void a_sanitizer_does_not_heed_it_while_it_is_there(void **state)
 	assert_int_equal(looks_heeded, 0);
 }
 
+/* Its work goes on. */
+static bool look_at_work(void)
+{
+	return true;
+}
+
+static void *wait_for_word(void *fd)
+{
+	child_hear((int)(intptr_t)fd);
+	return NULL;
+}
+
+/* What the parent had of memory is no leak of the child's. */
+static void leave(void)
+{
+	_exit(0);
+}
+
+/* The first thread ends, and another one when it is told to. */
+static int end_threads(int fd, void *argument)
+{
+	pthread_t other;
+
+	(void)argument;
+	if (atexit(leave) != 0)
+		return 1;
+	own_thread_reset_after_fork();
+	own_thread_set(look_at_work);
+	is_refused = false;
+	give_work();
+	if (pthread_create(&other, NULL, wait_for_word, (void *)(intptr_t)fd) != 0)
+		return 1;
+	child_say(fd, 0);
+	pthread_exit(NULL);
+}
+
+static void with_the_programs_last_thread_it_ends(void **state)
+{
+	struct child c;
+	uint64_t start_ns;
+	int status;
+
+#ifdef __SANITIZE_THREAD__
+	skip(); /* its run time has a thread */
+#endif
+	fflush(stdout); /* the child ends by exit() */
+	c = child_start(end_threads, NULL);
+	assert_int_equal(child_hear(c.fd), 0);
+	nanosleep(&(struct timespec){.tv_nsec = 300 * MS}, NULL);
+	assert_int_equal(waitpid(c.pid, &status, WNOHANG), 0);
+	start_ns = clock_now_ns();
+	child_say(c.fd, 0);
+	assert_int_equal(child_wait(&c), 0);
+	assert_true(clock_now_ns() - start_ns < 900 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(after_a_failure_it_rests),
+		cmocka_unit_test(with_the_programs_last_thread_it_ends),
 		cmocka_unit_test(a_sanitizer_does_not_heed_it_while_it_is_there),
 	};
 

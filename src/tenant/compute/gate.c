@@ -21,6 +21,9 @@
 #include "tenant/driver/current.h"
 #include "tenant/driver/own_thread.h"
 
+/* Of a stream with so many batches that are not done, what it waits for is charged as work. */
+#define BREAKS_MOST (STREAM_PENDING / 2)
+
 /*
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
  * 100 us; and work that comes slowly asks each time.
@@ -109,12 +112,39 @@ static void let_unknown_in(
 		stream_state_let_unknown_in(s, has_batch, clock_now_ns());
 }
 
-void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
+/* As streams_enter() and streams_enter_if_known(). */
+static struct stream_state *enter_state(const struct gate_pass *pass, bool may_wait)
+{
+	if (pass->device)
+		return streams_enter_on(pass->device, pass->stream, may_wait);
+	return may_wait ? streams_enter(pass->stream) : streams_enter_if_known(pass->stream);
+}
+
+/* What the stream had since the last batch was none of this device's. */
+static void begin_part(struct stream_state *s, const struct gate_pass *pass)
+{
+	if (pass->device && !s->is_open)
+		s->is_chained = false;
+}
+
+static enum meter_admitted admit(
+	struct stream_state *s, const struct gate_pass *pass, uint64_t now_ns)
+{
+	enum meter_admitted admitted;
+
+	begin_part(s, pass);
+	admitted = meter_admit(s, pass->estimate, now_ns);
+	return pass->device && admitted == METER_IN_BATCH ? METER_ENDS_BATCH : admitted;
+}
+
+void gate_enter_for(
+	struct device *device, CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
 	int saved_errno = errno;
 	uint64_t ticks = clock_ticks();
 
-	*ret_pass = (struct gate_pass){.is_metered = is_on(ticks)};
+	*ret_pass = (struct gate_pass){
+		.is_metered = is_on(ticks), .device = device, .since_ns = poll_now_ns(ticks)};
 	if (ret_pass->is_metered) {
 		struct stream_state *s;
 		enum meter_admitted admitted = METER_WITHOUT;
@@ -123,12 +153,16 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 		ret_pass->capture = capture_find(stream);
 		ret_pass->stream = stream;
 		ret_pass->estimate = estimate_find(key);
-		s = ret_pass->capture ? streams_enter_if_known(stream) : streams_enter(stream);
+		s = enter_state(ret_pass, !ret_pass->capture);
 		if (s) {
 			ret_pass->state = s;
 			if (!ret_pass->capture)
-				admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
+				admitted = admit(s, ret_pass, poll_now_ns(ticks));
 			ret_pass->is_full = admitted == METER_ENDS_BATCH;
+			if (!ret_pass->capture)
+				ret_pass->since_ns =
+					admitted == METER_WITHOUT ? clock_now_ns() : s->last_ns;
+			ret_pass->fresh_count = s->fresh_count;
 			/*
 			 * Of none, or of a stream that ended while this waited: it is late for
 			 * whichever there is then.
@@ -143,6 +177,18 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 		own_thread_begin();
 	}
 	errno = saved_errno;
+}
+
+void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
+{
+	gate_enter_for(NULL, stream, key, ret_pass);
+}
+
+int gate_ordinal(const struct gate_pass *pass)
+{
+	const struct stream_state *s = pass->state;
+
+	return pass->is_metered && s && s->meter ? s->meter->device->ordinal : -1;
 }
 
 /* Whether the device may have work that a capture was to take, as another thread ended that meanwhile. */
@@ -168,7 +214,10 @@ static bool is_last_chance(const struct stream_state *s)
 /* With the lock of the state's meter, which it leaves where work has not waited before. */
 static void give_late(struct stream_state *s, const struct gate_pass *pass)
 {
-	meter_given_late(s, pass->estimate);
+	bool is_followed = s == pass->state && s->fresh_count == pass->fresh_count;
+
+	begin_part(s, pass);
+	meter_given_late(s, pass->estimate, pass->since_ns, is_followed);
 	if (pass->capture)
 		meter_wait(s, pass->estimate);
 }
@@ -176,7 +225,7 @@ static void give_late(struct stream_state *s, const struct gate_pass *pass)
 /* To the stream that has the handle now. */
 static void give_late_again(const struct gate_pass *pass)
 {
-	struct stream_state *s = streams_enter(pass->stream);
+	struct stream_state *s = enter_state(pass, true);
 
 	if (!s)
 		return;
@@ -187,6 +236,8 @@ static void give_late_again(const struct gate_pass *pass)
 /* The state's stream may be gone, and another one have its handle: the work is in one of them. */
 static void leave_state(struct stream_state *s, const struct gate_pass *pass, bool is_late)
 {
+	/* Before the lock, for which it may wait. */
+	uint64_t given_ns = pass->is_full ? clock_now_ns() : 0;
 	bool is_given = is_late, is_again;
 
 	lock_enter(&s->meter->lock);
@@ -201,7 +252,7 @@ static void leave_state(struct stream_state *s, const struct gate_pass *pass, bo
 		give_late(s, pass);
 	else if ((pass->is_full || (is_given && is_last_chance(s))) &&
 		 stream_state_batch(s) == pass->batch)
-		meter_given(s);
+		meter_given(s, given_ns);
 	else if (!pass->capture)
 		meter_say_busy_since(s->meter, streams_begin_ns(s->meter, clock_now_ns()));
 	s->users -= 1 + pass->is_full;
@@ -236,23 +287,37 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 	errno = saved_errno;
 }
 
-void gate_copy_slowly(CUstream stream, uint64_t bytes)
+/*
+ * Something that is no work comes into the stream. Where it has fewer than that many batches that are not done, what it was given ends before that, and
+ * what it is given next begins behind it.
+ */
+static void pass_by(CUstream stream, unsigned breaks_most)
 {
 	int saved_errno = errno;
-	struct stream_state *s;
+	struct stream_state *s = NULL;
 
-	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
+	if (is_on(clock_ticks()) && !capture_is_on(stream))
 		s = streams_enter_if_known(stream);
-		if (s) {
-			wait_while_suspended(s);
-			if (bytes >= GATE_COPY_BYTES) {
-				stream_state_close(s);
-				s->is_chained = false;
-			}
-			streams_leave(s);
+	if (s) {
+		wait_while_suspended(s);
+		if (s->pending < breaks_most) {
+			stream_state_close(s);
+			s->is_chained = s->is_chained && s->is_open;
 		}
+		streams_leave(s);
 	}
 	errno = saved_errno;
+}
+
+void gate_copy_slowly(CUstream stream, uint64_t bytes)
+{
+	pass_by(stream, bytes >= GATE_COPY_BYTES ? STREAM_BATCHES : 0);
+}
+
+/* A program that runs far ahead would have no place left for what comes behind these waits. */
+void gate_break_slowly(CUstream stream)
+{
+	pass_by(stream, BREAKS_MOST);
 }
 
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)

@@ -22,6 +22,7 @@
 #include "tenant/compute/poll.h"
 #include "tenant/compute/streams.h"
 
+struct device;
 struct meter;
 
 /*
@@ -36,6 +37,9 @@ struct gate_pass {
 	struct stream_state *state; /* NULL: none is known, and it is in no batch */
 	uint64_t capture;	    /* which is to take it, so that it is in no batch; 0: none */
 	CUstream stream;
+	struct device *device; /* that it was for; NULL: its stream's */
+	uint64_t since_ns;     /* it went on to the driver then, or later */
+	uint32_t fresh_count;  /* the state's then */
 	uint32_t estimate;
 	uint32_t batch;	 /* which one of the state's it was given to */
 	bool is_full;	 /* its batch ends with it */
@@ -83,6 +87,11 @@ static inline uint64_t gate_key(const void *object, uint64_t size)
 	return ((uintptr_t)object >> 4 ^ size * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
+/* For a part of the work that is that device's (NULL: the stream's own), which is charged from the work's begin until all of it has ended. */
+void gate_enter_for(
+	struct device *device, CUstream stream, uint64_t key, struct gate_pass *ret_pass);
+/* The device whose meter it has passed: its ordinal; -1: none. */
+int gate_ordinal(const struct gate_pass *pass);
 void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass);
 void gate_leave_slowly(struct gate_pass *pass, CUresult result);
 
@@ -111,6 +120,9 @@ static inline void gate_leave(struct gate_pass *pass, CUresult result)
  */
 void gate_copy_slowly(CUstream stream, uint64_t bytes);
 #define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
+
+/* Before what a stream waits for that is no work: the time of that is not taken for the work's. A suspended slice waits here, too. */
+void gate_break_slowly(CUstream stream);
 
 /*
  * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for

@@ -248,16 +248,15 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 	return is_full ? METER_ENDS_BATCH : METER_IN_BATCH;
 }
 
-void meter_given(struct stream_state *s)
+void meter_given(struct stream_state *s, uint64_t given_ns)
 {
 	struct meter *m = s->meter;
-	uint64_t now_ns = clock_now_ns();
 
-	s->last_ns = now_ns;
+	s->last_ns = clock_now_ns();
 	if (s->is_open) {
 		/* The first of a batch that only the first may call this for. */
 		if (s->batch->launches == 1)
-			s->batch->given_ns = now_ns;
+			s->batch->given_ns = given_ns;
 		stream_state_close(s);
 		FAULT("meter: batch closed");
 		meter_say_busy_until(m, streams_end_ns(m));
@@ -266,7 +265,8 @@ void meter_given(struct stream_state *s)
 	}
 }
 
-void meter_given_late(struct stream_state *s, uint32_t estimate)
+void meter_given_late(
+	struct stream_state *s, uint32_t estimate, uint64_t since_ns, bool is_followed)
 {
 	uint64_t now_ns = clock_now_ns();
 
@@ -275,12 +275,14 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 		/* It follows what was closed before it. Where nothing was, an event comes too late for its beginning. */
 		s->last_ns = now_ns;
 		begin_batch(s->meter, s, now_ns);
-		s->batch->is_timed = s->is_chained;
+		is_followed &= s->is_chained;
 		expect(s->meter, s, estimate, now_ns);
 	} else if (!s->is_open) {
 		stream_state_extend(s);
 		expect(s->meter, s, estimate, now_ns);
 	}
+	if (!is_followed)
+		stream_state_begin_by_clock(s, since_ns);
 	/* Where it lies between the events nobody knows, and nothing is learned of that. */
 	if (estimate_ns(estimate) == ESTIMATE_UNKNOWN_NS) {
 		s->batch->is_unknown = true;

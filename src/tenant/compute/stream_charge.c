@@ -25,7 +25,7 @@
 #define SHARED_NS  UINT64_C(10000000)
 
 /* So many streams in which calls do not come back do not hold their process back. */
-#define KEPT_MOST 8
+#define KEPT_MOST 4
 
 void stream_charge_span(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
@@ -51,12 +51,20 @@ static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_n
 			timebase_unsure_ns(s->timebase) ? last->start_ns : last->end_ns, ret_ns);
 }
 
-/* The batch's first work was given then at the soonest: its start event was there before. */
+/*
+ * The batch's first work began then at the soonest: its start event was there before. Where the call took longer than what is left of the work behind it, as
+ * all of CUDA_LAUNCH_BLOCKING's do, the work began within the call.
+ */
 static uint64_t soonest_ns(const struct batch *b)
 {
-	return b->given_ns > b->called_ns && b->given_ns - b->called_ns <= LAUNCH_MAX_NS
-		       ? b->given_ns
-		       : b->called_ns;
+	uint64_t call_ns = b->given_ns > b->called_ns ? b->given_ns - b->called_ns : 0;
+
+	if (call_ns && b->end_ns <= b->given_ns)
+		return b->called_ns;
+	return WORK_LATENCY_NS +
+	       (call_ns && call_ns <= LAUNCH_MAX_NS && b->end_ns > b->given_ns + call_ns
+			       ? b->given_ns
+			       : b->called_ns);
 }
 
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
@@ -83,8 +91,8 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 		if (!b->has_start && stream_state_before(s, b)->end_ns > start_ns)
 			twice_ns = stream_state_before(s, b)->end_ns - start_ns;
 	}
-	if (b->has_start && soonest_ns(b) + WORK_LATENCY_NS > start_ns)
-		start_ns = soonest_ns(b) + WORK_LATENCY_NS;
+	if (b->has_start)
+		start_ns = max_u64(start_ns, soonest_ns(b));
 	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_placed = b->is_placed;

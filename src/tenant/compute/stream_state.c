@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/events.h"
@@ -37,11 +38,25 @@ bool stream_state_is_done(const struct stream_state *s)
 	return events_is_idle(s->context, s->stream);
 }
 
+/*
+ * Whether all that it was given was seen to end, and longer ago than a pause that counts as work. The driver would not tell: the legacy stream is
+ * busy as long as others of its context are.
+ */
+static bool has_ended(const struct stream_state *s, uint64_t now_ns)
+{
+	const struct batch *last = &s->batches[(s->first + STREAM_BATCHES - 1) % STREAM_BATCHES];
+
+	return !s->pending && !(s->is_open && s->batch->launches) && s->is_chained &&
+	       now_ns > last->end_ns + STREAM_PAUSE_NS;
+}
+
 bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns)
 {
 	if (now_ns <= s->last_ns + STREAM_PAUSE_NS || stream_state_has_calls(s))
 		return true;
 	if (!s->is_open && !s->pending && now_ns > s->drained_ns + STREAM_PAUSE_NS)
+		return false;
+	if (has_ended(s, now_ns))
 		return false;
 	/* The expected end is an estimate. */
 	return !stream_state_is_done(s);
@@ -98,8 +113,10 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	/* A batch that is not chained was found to be so before, and the driver is not asked again. */
 	if (s->is_chained && !stream_state_is_continued(s, now_ns))
 		s->is_chained = false;
-	if (!s->is_chained)
+	if (!s->is_chained) {
+		s->fresh_count++;
 		renew_base(s, is_alone, now_ns);
+	}
 	b->has_start = !s->is_chained && record(s, &b->start);
 	b->is_timed = b->has_start || s->is_chained;
 	FAULT("stream: start recorded");
@@ -110,6 +127,15 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	if (!s->is_chained)
 		s->drained_ns = now_ns;
 	s->begun_ns = now_ns;
+}
+
+void stream_state_begin_by_clock(struct stream_state *s, uint64_t since_ns)
+{
+	struct batch *b = s->batch;
+
+	b->is_timed = false;
+	b->start_ns = min_u64(b->start_ns, since_ns);
+	s->begun_ns = min_u64(s->begun_ns, since_ns);
 }
 
 /* What came into the batch after its first work. */

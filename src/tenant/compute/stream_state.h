@@ -73,8 +73,10 @@ struct stream_state {
 	uint64_t drained_ns;	 /* when all of it should be done */
 	uint64_t queued_ns;    /* of the slice's queue, taken for the batch that is about to open */
 	uint32_t single_count; /* so many pieces of work from here are a batch each */
-	bool is_open;	       /* the open batch takes work; else there is none */
-	bool is_chained;       /* the open batch may begin where the last one ended */
+	uint32_t
+		fresh_count; /* so many batches have begun by an event of their own, and not where the last one ended */
+	bool is_open;	 /* the open batch takes work; else there is none */
+	bool is_chained; /* the open batch may begin where the last one ended */
 	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
 	bool is_unseen;	    /* nobody can tell when the open batch ends: the clock does */
@@ -172,6 +174,9 @@ bool stream_state_is_done(const struct stream_state *s);
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
 bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns);
+
+/* Work of the last batch that was opened may have begun at since_ns, before its start was recorded: the clock tells when it did. */
+void stream_state_begin_by_clock(struct stream_state *s, uint64_t since_ns);
 
 /*
  * Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. is_alone: no other context of the

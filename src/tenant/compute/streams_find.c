@@ -252,6 +252,13 @@ static bool find_current(CUcontext *ret_context)
 	return true;
 }
 
+/* The stream decides about context and device, whichever is current. */
+static bool find_context(CUstream stream, CUcontext *ret_context)
+{
+	*ret_context = events_context_of(stream);
+	return *ret_context || find_current(ret_context);
+}
+
 /*
  * The places are in use as long as work lies in their streams, and a launch that nothing meters would be free. Work that does
  * not end may wait for this one.
@@ -278,16 +285,13 @@ static struct stream_state *find_or_wait(
 	}
 }
 
-/* The stream decides about context and device, whichever is current. */
 static struct stream_state *enter_slowly(CUstream stream, CUcontext context, bool may_wait)
 {
 	const void *thread = thread_of(stream);
 	struct stream_state *s;
 	struct meter *m;
 
-	if (!context)
-		context = events_context_of(stream);
-	if (!context && !find_current(&context))
+	if (!context && !find_context(stream, &context))
 		return NULL;
 	m = streams_meter_of(context);
 	if (!m)
@@ -322,6 +326,25 @@ struct stream_state *streams_enter(CUstream stream)
 struct stream_state *streams_enter_if_known(CUstream stream)
 {
 	return enter(stream, false);
+}
+
+struct stream_state *streams_enter_on(struct device *device, CUstream stream, bool may_wait)
+{
+	CUcontext context;
+
+	return find_context(stream, &context) ? find_or_wait(meter_of(device), stream, context,
+							thread_of(stream), may_wait)
+					      : NULL;
+}
+
+int streams_ordinal(CUstream stream)
+{
+	struct meter *m = NULL;
+	CUcontext context;
+
+	if (find_context(stream, &context))
+		m = streams_meter_of(context);
+	return m ? m->device->ordinal : -1;
 }
 
 void streams_leave(struct stream_state *s)

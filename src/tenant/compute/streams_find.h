@@ -7,6 +7,7 @@
 
 #include "gpu/abi/cuda.h"
 
+struct device;
 struct meter;
 struct stream_state;
 
@@ -25,6 +26,12 @@ struct stream_state *streams_enter(CUstream stream);
 /* The same for what gives no work; NULL also where there is no place, and so nothing known of the stream. */
 struct stream_state *streams_enter_if_known(CUstream stream);
 void streams_leave(struct stream_state *s);
+
+/* As both, of the stream as far as work in it is another device's than its own. */
+struct stream_state *streams_enter_on(struct device *device, CUstream stream, bool may_wait);
+
+/* The ordinal of the stream's own device; -1: there is no context. */
+int streams_ordinal(CUstream stream);
 
 /* The state in the meter that this thread used last, if it is still that stream's; else NULL. */
 struct stream_state *streams_recent(const struct meter *meter);

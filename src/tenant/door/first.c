@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/stderr.h"
 #include "tenant/door/bindings.h"
+#include "tenant/door/imports.h"
 #include "tenant/door/pointers.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/scope.h"
@@ -85,14 +86,6 @@ static void move_names(
 		s->st_value = (ElfW(Addr))ours - o->base;
 	}
 	bindings_protect(info, symbols, count * sizeof(*symbols), false);
-}
-
-static int visit_own(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct walk *w = data;
-
-	(void)size;
-	return symbols_holds(info, &first_has_moved) && symbols_read_object(info, &w->own);
 }
 
 /* At first only to see whether there is such a library. */
@@ -189,15 +182,28 @@ static void move_all(struct walk *w)
 	dl_iterate_phdr(visit_bound, w);
 }
 
-__attribute__((constructor)) static void put_first(void)
+/* A constructor of a library that the program is linked with comes before this, and may have had the share read. */
+static void judge_imports(enum imports imports)
 {
+	if (imports == IMPORTS_RIGHT || (imports == IMPORTS_WERE_ANOTHERS && !state_has_begun()))
+		return;
+	log_error("functions of the C library that this library needs are another one's, so all "
+		  "device memory is refused",
+		STR("why", imports == IMPORTS_ANOTHERS ? "they cannot be bound anew"
+						       : "they were used before main()"));
+	state_close_for_ever();
+}
+
+__attribute__((constructor)) static void put_first(int count, char **arguments, char **environment)
+{
+	enum imports imports = imports_bind(count, arguments, environment);
 	struct walk w = {.is_behind_program = false};
 	int saved_errno = errno;
 
 	stderr_remember();
 	scope_remember();
 	pointers_give_back_at_start();
-	if (bound_remember() && dl_iterate_phdr(visit_own, &w)) {
+	if (bound_remember() && symbols_read_own(&w.own)) {
 		dl_iterate_phdr(visit_before_us, &w);
 		if (w.is_needed)
 			move_all(&w);
@@ -209,5 +215,6 @@ __attribute__((constructor)) static void put_first(void)
 			STR("right", "an LD_PRELOAD without it"));
 		state_close_for_ever();
 	}
+	judge_imports(imports);
 	errno = saved_errno;
 }

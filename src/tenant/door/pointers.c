@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of a library that are called as a function of the driver. */
+/* Variables of a library that are called as a function of the driver, and references that may lead nowhere. */
 #include "tenant/door/pointers.h"
 
 #include <stdint.h>
 
-#include "base/bits.h"
 #include "base/cancel.h"
 #include "tenant/door/bindings.h"
 #include "tenant/driver/symbols.h"
-
-/* A slot with a symbol's address, an address among data, and the program's copy of a variable. */
-#ifdef __aarch64__
-#define REL_SLOT    R_AARCH64_GLOB_DAT
-#define REL_ADDRESS R_AARCH64_ABS64
-#define REL_COPY    R_AARCH64_COPY
-#else
-#define REL_SLOT    R_X86_64_GLOB_DAT
-#define REL_ADDRESS R_X86_64_64
-#define REL_COPY    R_X86_64_COPY
-#endif
 
 struct search {
 	const void *address;
@@ -67,14 +55,20 @@ static void copy(const struct dl_phdr_info *info, const struct symbols_object *o
 		bindings_write(info, (void *)(o->base + r->r_offset), from, s->st_size);
 }
 
+/* It may lie between variables of an object that a sanitizer guards. */
+__attribute__((no_sanitize("address"))) static void *read_slot(void *const volatile *slot)
+{
+	return *slot;
+}
+
 /* What is bound to us, and would be to a variable: its own, or at the start one of another. */
 static void bind_anew(const struct dl_phdr_info *info, const struct symbols_object *o,
 	const ElfW(Rela) * r, const ElfW(Sym) * s, bool is_start)
 {
 	const char *symbol = o->strings + s->st_name;
-	void **slot = (void **)(o->base + r->r_offset), *variable;
+	void **slot = (void **)(o->base + r->r_offset), *bound = read_slot(slot), *variable;
 
-	if (!symbols_is_own(*slot) || *slot != symbols_find_own(symbol))
+	if (!symbols_is_own(bound) || bound != symbols_find_own(symbol))
 		return;
 	if (s->st_shndx != SHN_UNDEF)
 		variable = (void *)(o->base + s->st_value);
@@ -84,21 +78,35 @@ static void bind_anew(const struct dl_phdr_info *info, const struct symbols_obje
 		bindings_write(info, slot, &variable, sizeof(variable));
 }
 
+/*
+ * A weak reference is nothing's where nobody but us has the name: whoever tests it takes us for the whole driver. A slot for calls that has
+ * not been used yet leads into its own object.
+ */
+static void unbind(const struct dl_phdr_info *info, const struct symbols_object *o,
+	const ElfW(Rela) * r, const ElfW(Sym) * s)
+{
+	const char *symbol = o->strings + s->st_name;
+	void **slot = (void **)(o->base + r->r_offset), *bound, *nothing = NULL;
+
+	if (s->st_shndx != SHN_UNDEF || ELF64_ST_BIND(s->st_info) != STB_WEAK)
+		return;
+	bound = read_slot(slot);
+	if (symbols_is_own(bound) && bound == symbols_find_own(symbol) && !find_behind(symbol))
+		bindings_write(info, slot, &nothing, sizeof(nothing));
+}
+
 static void give_back(const struct dl_phdr_info *info, const struct symbols_object *o,
 	const ElfW(Rela) * r, bool is_start)
 {
 	const ElfW(Sym) *s = &o->symbols[ELF64_R_SYM(r->r_info)];
+	uint64_t type = ELF64_R_TYPE(r->r_info);
 
-	switch (ELF64_R_TYPE(r->r_info)) {
-	case REL_COPY:
-		if (is_start)
-			copy(info, o, r, s);
-		return;
-	case REL_SLOT:
-	case REL_ADDRESS:
+	if (type == BINDING_COPY && is_start)
+		copy(info, o, r, s);
+	if (type == BINDING_SLOT || type == BINDING_ADDRESS)
 		bind_anew(info, o, r, s, is_start);
-		return;
-	}
+	if ((type == BINDING_SLOT || type == BINDING_ADDRESS || type == BINDING_CALL) && is_start)
+		unbind(info, o, r, s);
 }
 
 /* In the object that holds the address; NULL: in all, at the start. The dynamic linker's lock keeps other threads out. */
@@ -111,7 +119,7 @@ static int visit_bound(struct dl_phdr_info *info, size_t size, void *data)
 	if ((*only && !symbols_holds(info, *only)) || !symbols_read_object(info, &o))
 		return 0;
 	for (int k = 0; k < 2; k++)
-		for (size_t i = 0;
+		for (size_t i = k == 0 ? o.unnamed_relocations : 0;
 			o.relocations[k] && i < o.relocation_bytes[k] / sizeof(ElfW(Rela)); i++)
 			give_back(info, &o, &o.relocations[k][i], !*only);
 	return 0;
@@ -124,16 +132,9 @@ static void give_back_in(const void *only)
 	symbols_each(visit_bound, &only);
 }
 
-/* Who has one of them has these. */
 void pointers_give_back_at_start(void)
 {
-	static const char *const begin[] = {"cuInit", "nvmlInit_v2"};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(begin); i++)
-		if (find_variable(find_behind(begin[i]), begin[i])) {
-			give_back_in(NULL);
-			return;
-		}
+	give_back_in(NULL);
 }
 
 void pointers_give_back(const void *caller, const char *symbol)

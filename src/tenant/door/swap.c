@@ -31,7 +31,8 @@ struct swap {
 	void *hook;
 };
 static struct swap swaps[SWAP_PLACES];
-static _Atomic bool has_cuda, has_nvml; /* whose addresses are in the table */
+static _Atomic bool has_cuda;	    /* its addresses are in the table */
+static _Atomic unsigned nvml_fills; /* as attach_nvml_fills was when NVML's were put there */
 static struct lock fill_lock;
 
 static unsigned place_of(const void *address)
@@ -63,43 +64,52 @@ static void fill_cuda(void)
 	if (has_cuda)
 		return;
 /* clang-format off */
-#define HOOK(s) add((void *)cuda.s, (void *)s);
+#define HOOK(s) add((void *)attach_found.s, (void *)s);
 #define CALL(s)
 #include "gpu/cuda.def"
 	/* clang-format on */
-	/* pairs with the acquire in is_missing() */
+	/* pairs with the acquire in cuda_is_missing() */
 	atomic_store_explicit(&has_cuda, true, memory_order_release);
 }
 
 static void fill_nvml(void)
 {
 	CANCEL_PUT_OFF;
+	/* pairs with the release in fill_nvml() of driver/attach.c */
+	unsigned fills = atomic_load_explicit(&attach_nvml_fills, memory_order_acquire);
 
 	LOCK_SCOPE_OWN(&fill_lock);
-	if (has_nvml)
+	if (nvml_fills == fills)
 		return;
 /* clang-format off */
 #define HOOK(s) add((void *)nvml.s, (void *)s);
 #define CALL(s)
 #include "gpu/nvml.def"
 	/* clang-format on */
-	/* pairs with the acquire in is_missing() */
-	atomic_store_explicit(&has_nvml, true, memory_order_release);
+	/* pairs with the acquire in nvml_is_missing() */
+	atomic_store_explicit(&nvml_fills, fills, memory_order_release);
 }
 
 /* Whether a library is attached and its addresses are not in the table. */
-static inline bool is_missing(_Atomic bool *is_filled, _Atomic bool *is_attached)
+static inline bool cuda_is_missing(void)
 {
-	/* pairs with the release in fill_cuda() and fill_nvml(), and with those of driver/attach.c */
-	return !atomic_load_explicit(is_filled, memory_order_acquire) &&
-	       atomic_load_explicit(is_attached, memory_order_acquire);
+	/* pairs with the release in fill_cuda(), and with that of driver/attach.c */
+	return !atomic_load_explicit(&has_cuda, memory_order_acquire) &&
+	       atomic_load_explicit(&attach_has_cuda, memory_order_acquire);
+}
+
+static inline bool nvml_is_missing(void)
+{
+	/* pairs with the release in fill_nvml(), and with that of driver/attach.c */
+	return atomic_load_explicit(&nvml_fills, memory_order_acquire) !=
+	       atomic_load_explicit(&attach_nvml_fills, memory_order_acquire);
 }
 
 static inline void fill(void)
 {
-	if (UNLIKELY(is_missing(&has_cuda, &attach_has_cuda)))
+	if (UNLIKELY(cuda_is_missing()))
 		fill_cuda();
-	if (UNLIKELY(is_missing(&has_nvml, &attach_has_nvml)))
+	if (UNLIKELY(nvml_is_missing()))
 		fill_nvml();
 }
 

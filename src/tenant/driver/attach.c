@@ -15,15 +15,19 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "tenant/driver/own_nvml.h"
 #include "tenant/driver/symbols.h"
 
 #define CUDA_SONAME "libcuda.so.1"
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-struct cuda_driver cuda;
+struct cuda_driver cuda, attach_found;
 struct nvml_driver nvml;
-_Atomic bool attach_has_cuda, attach_has_nvml;
+_Atomic bool attach_has_cuda;
+_Atomic unsigned attach_nvml_fills;
 
+static _Atomic bool nvml_is_settled; /* looked for with the driver there */
+static void *_Atomic nvml_library;   /* of which the table is */
 static struct lock attach_lock;
 
 bool attach_is_cuda(const char *name)
@@ -61,36 +65,83 @@ bool attach_cuda_slowly(void)
 	LOCK_SCOPE_OWN(&attach_lock);
 	if (!attach_has_cuda) {
 		FAULT("begin: attaching");
-		cuda = found;
+		cuda = attach_found = found;
 		/* pairs with the acquire in attach_cuda() */
 		atomic_store_explicit(&attach_has_cuda, true, memory_order_release);
 	}
 	return true;
 }
 
-static bool fill_nvml(int flags)
+static CUresult refuse(void)
 {
-	void *library = open_library(NVML_SONAME, flags);
+	return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* A lookup like dlsym(). What tells addresses goes on to tell them, as it asks no device. */
+static void *find_refusal(void *unused, const char *symbol)
+{
+	(void)unused;
+	if (strcmp(symbol, "cuGetProcAddress") == 0)
+		return (void *)attach_found.cuGetProcAddress;
+	if (strcmp(symbol, "cuGetProcAddress_v2") == 0)
+		return (void *)attach_found.cuGetProcAddress_v2;
+	return (void *)refuse;
+}
+
+void attach_refuse_cuda(void)
+{
+	struct cuda_driver refusing;
+
+	driver_load_cuda(NULL, find_refusal, &refusing);
+	cuda = refusing;
+}
+
+/* Of a process without the driver nothing is measured: there it is what the process finds by name. */
+static void *open_nvml(bool has_cuda)
+{
+	return has_cuda ? own_nvml_open((void *)attach_found.cuInit) : open_library(NVML_SONAME, 0);
+}
+
+/* Threads that see one table and then the other are of a program that has two NVMLs and asked one before it had the driver. */
+static bool fill_nvml(void)
+{
+	/* pairs with the release in attach_cuda_slowly() */
+	bool has_cuda = atomic_load_explicit(&attach_has_cuda, memory_order_acquire);
+	void *library = open_nvml(has_cuda);
 	struct nvml_driver found;
 
 	if (!library)
 		return false;
+	/* Its names may lead to us by now (door/first.h). */
+	if (library == nvml_library) {
+		if (has_cuda)
+			nvml_is_settled = true;
+		return true;
+	}
 	driver_load_nvml(library, symbols_libc()->dlsym, &found);
 	LOCK_SCOPE_OWN(&attach_lock);
-	if (!attach_has_nvml) {
+	if (!attach_nvml_fills || (has_cuda && !nvml_is_settled && library != nvml_library)) {
 		nvml = found;
+		nvml_library = library;
 		/* pairs with the acquire in attach_nvml() */
-		atomic_store_explicit(&attach_has_nvml, true, memory_order_release);
+		atomic_fetch_add_explicit(&attach_nvml_fills, 1, memory_order_release);
 	}
+	if (has_cuda)
+		nvml_is_settled = true;
 	return true;
 }
 
 bool attach_nvml_slowly(void)
 {
-	return fill_nvml(RTLD_NOLOAD);
+	return open_library(NVML_SONAME, RTLD_NOLOAD) && fill_nvml();
+}
+
+bool attach_nvml_is_early(void)
+{
+	return attach_has_cuda && attach_nvml_fills && !nvml_is_settled;
 }
 
 bool attach_load_nvml(void)
 {
-	return attach_has_nvml || fill_nvml(0);
+	return (attach_nvml_fills && !attach_nvml_is_early()) || fill_nvml();
 }

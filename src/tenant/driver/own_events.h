@@ -93,6 +93,12 @@ static inline void own_events_leave(CUevent event)
 /* Before an event is put into a graph, which may record it at any time; false: it is the library's. */
 bool own_events_bind(CUevent event) MUST_CHECK;
 
+/* The same in the driver's words. */
+static inline CUresult own_events_prepare(CUevent event)
+{
+	return own_events_bind(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 /*
  * Around a call by which the driver gives the program an event: last is own_events_last() from before. False: the library was given that
  * handle meanwhile, too, and nothing tells whose it is; nobody may use or destroy it.

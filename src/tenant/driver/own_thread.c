@@ -2,16 +2,20 @@
 /* The library's own thread: how it begins and ends. */
 #include "tenant/driver/own_thread.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/lock.h"
 #include "tenant/driver/symbols.h"
 
@@ -19,6 +23,7 @@
 #define LOOK_NS	   60000000
 #define IDLE_LOOKS 17u	    /* without work, after which it ends */
 #define WAIT_NS	   5000000u /* for a look */
+#define LAST_LINKS 4u /* of the folder of threads: two of any folder, the first thread, this one */
 
 typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 typedef int detach_fn(pthread_t);
@@ -56,7 +61,30 @@ static bool look(void)
 	return has_work;
 }
 
-static void look_until_idle(void)
+/* The first thread stays until all others have ended, and has no memory from its end on. */
+static bool first_thread_has_ended(void)
+{
+	char byte = 0, copy;
+	struct iovec from = {&byte, 1}, to = {&copy, 1};
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == ESRCH;
+}
+
+/*
+ * Whether all threads of the program have ended: the process ends with this one, as nobody is left who could begin another. No file is opened for
+ * that: who has one thread takes the number of one that it closes.
+ */
+static bool is_last(void)
+{
+	struct file_identity folder;
+
+	/* In this order: the first thread may begin one before it ends. */
+	return first_thread_has_ended() && file_identify_path("/proc/self/task", &folder) == 0 &&
+	       folder.link_count == LAST_LINKS;
+}
+
+/* Whether the program has threads still. */
+static bool look_until_idle(void)
 {
 	const struct timespec rest = {.tv_nsec = LOOK_NS};
 
@@ -64,7 +92,10 @@ static void look_until_idle(void)
 		nanosleep(&rest, NULL);
 		if (look())
 			idle = 0;
+		if (is_last())
+			return false;
 	}
+	return true;
 }
 
 static void annotate(annotate_fn *const fns[2])
@@ -84,12 +115,15 @@ static void *run(void *unused)
 	/* It sees our data by functions that it stands in for, and our locks not. */
 	annotate(ignore_begin);
 	do {
-		look_until_idle();
+		bool is_needed = look_until_idle();
+
 		/*
 		 * pairs with the load in own_thread_note_work(): who notes work from here on begins
 		 * another thread, and the look below finds what was there before
 		 */
 		atomic_store(&is_there, false);
+		if (!is_needed)
+			break;
 	} while (look() && !atomic_exchange(&is_there, true));
 	annotate(ignore_end);
 	return unused;

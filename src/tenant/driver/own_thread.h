@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library's own thread of a process. It is there while work is under way that is not charged,
- * and for a second more (docs/decisions/0043-one-thread.md).
+ * and for a second more (docs/decisions/0043-one-thread.md). Where no other thread of the process is left it ends with its next look.
  */
 #pragma once
 

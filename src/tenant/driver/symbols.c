@@ -40,10 +40,14 @@ static bool read_tables(
 			o.hash = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_HASH)
 			o.old_hash = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_VERSYM)
+			o.versions = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_RELA)
 			o.relocations[0] = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_RELASZ)
 			o.relocation_bytes[0] = d->d_un.d_val;
+		if (d->d_tag == DT_RELACOUNT)
+			o.unnamed_relocations = d->d_un.d_val;
 		if (d->d_tag == DT_JMPREL)
 			o.relocations[1] = pointer(o.base, d->d_un.d_ptr);
 		if (d->d_tag == DT_PLTRELSZ)
@@ -91,13 +95,29 @@ static const uint32_t *read_hash(const uint32_t *hash, const uint32_t **ret_buck
 	return *ret_buckets + bucket_count;
 }
 
-/* All that we ask for behave the same in all versions. */
+/* In an object with the old hash table alone. */
+static const ElfW(Sym) * look_through(const struct symbols_object *o, const char *name)
+{
+	for (uint32_t i = 0, count = symbols_count(o); i < count; i++)
+		if (o->symbols[i].st_shndx != SHN_UNDEF &&
+			symbols_is_same(o->strings + o->symbols[i].st_name, name))
+			return &o->symbols[i];
+	return NULL;
+}
+
+/* elf/dl-lookup.c: "hidden", for programs that were linked with it */
+#define VERSION_IS_OLD 0x8000u
+
+/* The version that a program is linked with today, or else an old one. */
 const ElfW(Sym) * symbols_look_up(const struct symbols_object *o, const char *name)
 {
 	uint32_t wanted = gnu_hash(name), bucket_count, first, i;
 	const uint32_t *buckets, *chain;
+	const ElfW(Sym) *old = NULL;
 
-	if (!o->hash || o->hash[0] == 0)
+	if (!o->hash)
+		return look_through(o, name);
+	if (o->hash[0] == 0)
 		return NULL;
 	bucket_count = o->hash[0];
 	first = o->hash[1];
@@ -109,10 +129,13 @@ const ElfW(Sym) * symbols_look_up(const struct symbols_object *o, const char *na
 		uint32_t h = chain[i - first];
 
 		if ((h | 1) == (wanted | 1) && o->symbols[i].st_shndx != SHN_UNDEF &&
-			symbols_is_same(o->strings + o->symbols[i].st_name, name))
-			return &o->symbols[i];
+			symbols_is_same(o->strings + o->symbols[i].st_name, name)) {
+			if (!o->versions || !(o->versions[i] & VERSION_IS_OLD))
+				return &o->symbols[i];
+			old = old ? old : &o->symbols[i];
+		}
 		if (h & 1)
-			return NULL;
+			return old;
 	}
 }
 
@@ -147,12 +170,16 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
+bool symbols_read_own(struct symbols_object *ret_object)
+{
+	return read_tables((ElfW(Addr))__ehdr_start, _DYNAMIC, ret_object);
+}
+
 void *symbols_find_own(const char *name)
 {
 	struct symbols_object own;
 
-	return read_tables((ElfW(Addr))__ehdr_start, _DYNAMIC, &own) ? symbols_find_in(&own, name)
-								     : NULL;
+	return symbols_read_own(&own) ? symbols_find_in(&own, name) : NULL;
 }
 
 bool symbols_is_own(const void *address)
@@ -162,6 +189,8 @@ bool symbols_is_own(const void *address)
 
 /* Weak, so that the dynamic linker need not be named as a library of ours. */
 extern struct r_debug _r_debug __attribute__((weak));
+static const struct r_debug *list = &_r_debug;
+static _Atomic bool has_looked; /* at that list */
 
 static bool is_libc(const char *path)
 {
@@ -215,14 +244,12 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
  */
 bool symbols_find_libc(void)
 {
-	static _Atomic bool has_looked;
 	struct libc_symbols s = {.dlsym = NULL};
 	struct symbols_object o;
 
 	/* relaxed: two threads that both look find the same */
-	if (&_r_debug && !atomic_exchange_explicit(&has_looked, true, memory_order_relaxed))
-		for (const struct link_map *m = _r_debug.r_map; m && !is_complete(&s);
-			m = m->l_next)
+	if (list && !atomic_exchange_explicit(&has_looked, true, memory_order_relaxed))
+		for (const struct link_map *m = list->r_map; m && !is_complete(&s); m = m->l_next)
 			if (m->l_name && read_tables(m->l_addr, m->l_ld, &o))
 				find_in_libc(m->l_name, &o, &s);
 	if (!is_complete(&s))
@@ -234,6 +261,27 @@ bool symbols_find_libc(void)
 	/* pairs with the acquire in symbols_libc() */
 	atomic_store_explicit(&symbols_are_found, true, memory_order_release);
 	return true;
+}
+
+void symbols_begin(const struct r_debug *own_list)
+{
+	if (!own_list)
+		return;
+	list = own_list;
+	/* relaxed, both: before other threads are there */
+	atomic_store_explicit(&symbols_are_found, false, memory_order_relaxed);
+	atomic_store_explicit(&has_looked, false, memory_order_relaxed);
+}
+
+bool symbols_read_libc(struct symbols_object *ret_object)
+{
+	const struct link_map *program = list ? list->r_map : NULL;
+
+	for (const struct link_map *m = program ? program->l_next : NULL; m; m = m->l_next)
+		if (read_tables(m->l_addr, m->l_ld, ret_object) && ret_object->soname &&
+			symbols_is_same(ret_object->soname, "libc.so.6"))
+			return true;
+	return false;
 }
 
 struct search {

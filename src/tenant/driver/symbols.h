@@ -69,15 +69,20 @@ struct symbols_object {
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *hash, *old_hash; /* DT_GNU_HASH, DT_HASH; NULL: it has none */
+	const uint16_t *versions;	 /* of symbols; NULL: they have none */
 	const ElfW(Rela) * relocations[2];
 	size_t relocation_bytes[2];
+	size_t unnamed_relocations; /* at the beginning of the first, of no symbol: most of all in large libraries */
 };
 
 /* False where it has no table of symbols. Context, of all below: within a visit of dl_iterate_phdr(). */
 bool symbols_read_object(const struct dl_phdr_info *info, struct symbols_object *ret_object);
 
-/* The function that it defines, of any version; NULL where it does not, or has no DT_GNU_HASH. */
+/* The function that it defines, of any version; NULL where it does not. */
 void *symbols_find_in(const struct symbols_object *object, const char *name);
+
+/* This library's. Context: anywhere. */
+bool symbols_read_own(struct symbols_object *ret_object);
 
 /* What this library exports under that name; NULL where it does not. Context: anywhere. */
 void *symbols_find_own(const char *name);
@@ -93,6 +98,15 @@ bool symbols_is_same(const char *a, const char *b);
 
 /* How many places its table of symbols has, as its hash table tells. */
 uint32_t symbols_count(const struct symbols_object *object);
+
+/* The C library's. Context: a constructor. */
+bool symbols_read_libc(struct symbols_object *ret_object);
+
+/*
+ * From now on loaded objects are found by this list of the dynamic linker's, or as before (NULL): the name of that list may be another
+ * object's. Context: a constructor, once.
+ */
+void symbols_begin(const struct r_debug *own_list);
 
 /* Whether the address lies in the object. */
 bool symbols_holds(const struct dl_phdr_info *info, const void *address);

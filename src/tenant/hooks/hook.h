@@ -27,6 +27,7 @@
 #include "base/cancel.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/call_end.h"
+#include "tenant/slice/begun.h"
 
 /*
  * Another thread of the program can change the program's memory at any time. So a hook never reads there what the
@@ -154,11 +155,12 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 /* Bodies are part of their functions: a form costs what it would if it were written by hand. */
 #define HOOK_INLINE static inline __attribute__((always_inline))
 
-/* What is done before the body, which holds nothing yet, and when it has ended, and all that it held is let go. */
+/* What is done before the body, which has nothing of the driver yet and holds nothing, and when it has ended, and all that it held is let go. */
 static inline int hook_begun(void)
 {
 	/* relaxed: one that is seen late is a call that comes in the way */
-	return UNLIKELY(atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed))
+	return UNLIKELY(atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed) ||
+			!state_has_begun())
 		       ? hook_begun_slowly()
 		       : 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Hooks: how busy a device and its processes are, as NVML tells it.
  *
- * Samples and records of processes that are not the slice's are taken out of what the driver gives.
+ * Samples, records and sessions of processes that are not the slice's are taken out of what the driver gives.
  * How busy the device is stays the device's own figure, which a program may need to choose an idle
  * one, unless VGPU_SHOW_UTILIZATION asks for the slice's.
  */
@@ -167,6 +167,48 @@ HOOK_NVML(nvmlDeviceGetAccountingStats, nvmlDevice_t, device, unsigned int, pid,
 	r = nvml.nvmlDeviceGetAccountingStats(device, pid, &unseen);
 	return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
 }
+
+/* More than a device has of either kind. */
+#define SESSIONS_MOST 1024
+
+/* Asked with no room the driver says how many there are, and calls that a success. */
+static nvmlReturn_t reply_sessions(
+	const void *rows, unsigned int there, size_t row_bytes, unsigned int *count, void *infos)
+{
+	unsigned int room = *count;
+
+	*count = there;
+	if (!room || !there)
+		return NVML_SUCCESS;
+	if (!infos)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (room < there)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	memcpy(infos, rows, there * row_bytes);
+	return NVML_SUCCESS;
+}
+
+#define SESSION_HOOK(symbol, type)                                                    \
+	HOOK_NVML(symbol, nvmlDevice_t, device, unsigned int *, count, type *, infos) \
+	{                                                                             \
+		unsigned int there = SESSIONS_MOST;                                   \
+		nvmlReturn_t r;                                                       \
+                                                                                      \
+		if (!count || !members_matter())                                      \
+			return nvml.symbol(device, count, infos);                     \
+		SCRATCH_ARRAY(type, rows, SESSIONS_MOST);                             \
+		if (!rows)                                                            \
+			return NVML_ERROR_MEMORY;                                     \
+		r = nvml.symbol(device, &there, rows);                                \
+		if (r == NVML_SUCCESS)                                                \
+			r = KEEP_MEMBERS(device, rows, &there);                       \
+		if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_FOUND)                   \
+			return r;                                                     \
+		return reply_sessions(rows, there, sizeof(*rows), count, infos);      \
+	}
+
+SESSION_HOOK(nvmlDeviceGetEncoderSessions, nvmlEncoderSessionInfo_t)
+SESSION_HOOK(nvmlDeviceGetFBCSessions, nvmlFBCSessionInfo_t)
 
 static unsigned long long a_period_ago_us(void)
 {

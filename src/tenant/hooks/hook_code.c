@@ -8,24 +8,36 @@
 
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
+#include "tenant/memory/graphs.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/managed_data.h"
 
 static const struct image unknown_image = {.is_known = false};
 
+/* In the driver, and what it had. Within a guard. What stays loaded stays charged. */
+static CUresult unload_module(CUmodule module)
+{
+	uint64_t unloading = marks_unload_begin(module);
+	CUresult r = cuda.cuModuleUnload(module);
+
+	marks_unload_end(module, unloading, r == CUDA_SUCCESS);
+	return r;
+}
+
 /* After a module was loaded: it goes again where the slice has no room for it. */
 static CUresult loaded(CUresult r, CUmodule made, const struct image *image, struct code_load *load)
 {
-	bool has_room = code_load_end(image, load, r == CUDA_SUCCESS ? made : NULL);
 	struct guard guard;
+	bool has_room;
 
+	if (r == CUDA_SUCCESS)
+		managed_data_begin_owner(made);
+	has_room = code_load_end(image, load, r == CUDA_SUCCESS ? made : NULL);
 	if (has_room || r != CUDA_SUCCESS)
 		return r;
 	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
 		guard.is_end = true;
-		/* What stays loaded stays charged. */
-		if (cuda.cuModuleUnload(made) == CUDA_SUCCESS)
-			managed_data_unloaded(made);
+		unload_module(made);
 		guard_end(&guard);
 	}
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -84,19 +96,25 @@ LOAD_MODULE(data, NULL, cuda.cuModuleLoadDataEx(to, source.data, count, options,
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
 LOAD_MODULE(data, NULL, cuda.cuModuleLoadFatBinary(to, source.data))
 
+/* Where it cannot be begun, what the unloading gives back is found later. */
+static void begin_end(struct guard *ret_guard)
+{
+	if (guard_begin_current(0, ret_guard) != CUDA_SUCCESS)
+		log_debug("what is unloaded is found later");
+	ret_guard->is_end = true;
+}
+
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
 	struct guard guard;
-	CUresult r = guard_begin_current(0, &guard);
+	CUresult r;
 
-	if (r != CUDA_SUCCESS)
-		return cuda.cuModuleUnload(module);
-	guard.is_end = true;
-	r = cuda.cuModuleUnload(module);
-	if (r == CUDA_SUCCESS)
-		managed_data_unloaded(module);
+	if (!graphs_change_begin())
+		return CUDA_ERROR_NOT_READY;
+	begin_end(&guard);
+	r = unload_module(module);
 	guard_end(&guard);
-	code_forget_launches();
+	graphs_change_end();
 	return r;
 }
 
@@ -116,11 +134,13 @@ static CUresult library_loaded(
 {
 	bool has_room = code_load_end(&unknown_image, load, NULL);
 
+	if (r == CUDA_SUCCESS)
+		managed_data_begin_owner(made);
 	if (r == CUDA_SUCCESS && has_room && !libraries_keep(made, image))
 		has_room = false;
 	if (r != CUDA_SUCCESS || has_room)
 		return r;
-	cuda.cuLibraryUnload(made);
+	libraries_end(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -214,16 +234,9 @@ static CUresult unload_library(CUlibrary library)
 	struct guard guard;
 	CUresult r;
 
-	libraries_forget(library);
-	r = guard_begin_current(0, &guard);
-	if (r != CUDA_SUCCESS)
-		return cuda.cuLibraryUnload(library);
-	guard.is_end = true;
-	r = cuda.cuLibraryUnload(library);
-	if (r == CUDA_SUCCESS)
-		managed_data_unloaded(library);
+	begin_end(&guard);
+	r = libraries_end(library);
 	guard_end(&guard);
-	code_forget_launches();
 	return r;
 }
 
@@ -231,10 +244,16 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {
 	CUresult r;
 
-	if (!libraries_enter(library))
-		return libraries_unloaded(library) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	r = unload_library(library);
-	libraries_leave();
+	/* First: what an executable graph is made of may wait for uses of the library. */
+	if (!graphs_change_begin())
+		return CUDA_ERROR_NOT_READY;
+	if (libraries_enter(library)) {
+		r = unload_library(library);
+		libraries_leave();
+	} else {
+		r = libraries_unloaded(library) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	graphs_change_end();
 	return r;
 }
 

@@ -7,7 +7,11 @@
 
 HOOK_BODY(cuInit, unsigned int, flags)
 {
-	CUresult r = cuda.cuInit(flags);
+	CUresult r;
+
+	state_driver_begins();
+	r = cuda.cuInit(flags);
+	state_driver_begun(r == CUDA_SUCCESS);
 
 	/* A process of the slice is to be seen in it from its first use of CUDA on. */
 	if (r == CUDA_SUCCESS)

@@ -109,6 +109,30 @@ static bool pin_pointer(struct range *range, enum holding_table in)
 	return holding_pin(in, range->pointer, &range->holding) == 0;
 }
 
+static CUdeviceptr base_of(CUdeviceptr at)
+{
+	CUdeviceptr base = at;
+
+	if (cuda.cuMemGetAddressRange_v2 &&
+		cuda.cuMemGetAddressRange_v2(&base, NULL, at) != CUDA_SUCCESS)
+		base = at;
+	return base;
+}
+
+static void unpin_pointer(const struct range *range)
+{
+	if (range->holding.serial)
+		holding_unpin(range->in, range->pointer, range->holding.serial);
+}
+
+/* Whether what lies there is what was pinned: another thread may have freed memory that was there before, and taken other. */
+static bool is_pinned(const struct range *range, CUdeviceptr at, uint64_t mapped_bytes)
+{
+	return range->holding.serial
+		       ? base_of(at) == range->pointer
+		       : mapped_bytes && mapped_range_bytes(&range->mapped) == mapped_bytes;
+}
+
 /* CUDA_ERROR_INVALID_VALUE: nothing lies there, or another thread is about to free it. */
 static CUresult pin_range(CUdeviceptr at, size_t bytes, struct range *range)
 {
@@ -116,17 +140,19 @@ static CUresult pin_range(CUdeviceptr at, size_t bytes, struct range *range)
 	CUresult r;
 
 	range->holding.serial = 0;
-	range->pointer = at;
-	if (cuda.cuMemGetAddressRange_v2 &&
-		cuda.cuMemGetAddressRange_v2(&range->pointer, NULL, at) != CUDA_SUCCESS)
-		range->pointer = at;
+	range->pointer = base_of(at);
+	FAULT("range: found");
 	if (pin_pointer(range, HOLDING_POINTERS) || pin_pointer(range, HOLDING_OPENED))
 		end = start;
 	else if (!mapped_find(at, &start, &other) || !mapped_find(end - 1, &other, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = mapped_stay_begin(start, end - start, &range->mapped);
-	if (r == CUDA_SUCCESS && !range->holding.serial && !range->mapped.count)
-		return CUDA_ERROR_INVALID_VALUE;
+	if (r == CUDA_SUCCESS && !is_pinned(range, at, end - start)) {
+		mapped_stay_end(&range->mapped, false);
+		r = CUDA_ERROR_INVALID_VALUE;
+	}
+	if (r != CUDA_SUCCESS)
+		unpin_pointer(range);
 	return r;
 }
 
@@ -134,12 +160,10 @@ static bool unpin_range(struct range *range, bool is_made)
 {
 	bool is_right = mapped_stay_end(&range->mapped, is_made);
 
-	if (!range->holding.serial)
-		return is_right;
-	if (is_made)
+	if (range->holding.serial && is_made)
 		return holding_stay_by_pin(range->in, range->pointer, range->holding.serial);
-	holding_unpin(range->in, range->pointer, range->holding.serial);
-	return true;
+	unpin_pointer(range);
+	return is_right;
 }
 
 HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t, bytes,

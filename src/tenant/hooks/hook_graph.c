@@ -2,17 +2,20 @@
 /* Hooks: graphs, which take memory when they are instantiated, uploaded, launched, or changed. */
 #define LOG_TOPIC LOG_MEMORY
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/compute/streams_find.h"
 #include "tenant/driver/current.h"
 #include "tenant/driver/own_events.h"
-#include "tenant/memory/code.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/marks.h"
 #include "tenant/memory/runtime.h"
 
 /* What the driver keeps for each node of an executable graph: 2.6 KiB (H200, driver 580). */
@@ -87,8 +90,8 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 	bool is_entered;
 
 	cuda.cuCtxGetCurrent(&current);
-	if (bytes)
-		graph_survey_place(&m->survey, current);
+	if (bytes && !graph_survey_place(&m->survey, current))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!make_places(m))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < m->survey.place_count && r == CUDA_SUCCESS; i++) {
@@ -104,44 +107,48 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 	return r;
 }
 
-/* Before a call by which all of a graph comes in. */
-static CUresult making_begin(CUgraph graph, struct making *m)
+/* Before a call by which all of a graph comes into an executable graph, which is there (NULL: it is being made). */
+static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 {
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
 	r = graph_survey_graph(graph, &m->survey);
+	/* First, as it may wait: nothing is reserved meanwhile. */
+	if (r == CUDA_SUCCESS && into)
+		r = graphs_widen(into, m->survey.devices);
 	return r == CUDA_SUCCESS ? making_reserve(m, round_up_u64(m->survey.node_count * NODE_BYTES,
 							     NODE_STEP_BYTES))
 				 : r;
 }
 
-/* The same before an executable graph is made. */
+/* Before an executable graph is made. */
 static CUresult instantiation_begin(CUgraph graph, struct making *m)
 {
-	CUresult r = making_begin(graph, m);
-
-	if (r != CUDA_SUCCESS)
-		return r;
+	if (state_enter() == STATE_ASIDE)
+		return CUDA_SUCCESS;
 	m->is_made = graphs_make_begin();
-	return m->is_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return m->is_made ? making_begin(NULL, graph, m) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /*
- * The same for one kernel, which some programs exchange at every step: where it was launched before, there is no
+ * Before one kernel comes into an executable graph, which some programs exchange at every step: where it was launched before, there is no
  * question to the driver that takes microseconds.
  */
-static CUresult making_begin_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct making *m)
+static CUresult making_begin_kernel(
+	CUgraphExec into, const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct making *m)
 {
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
 	m->current = current_since();
-	m->generation = code_generation();
+	m->generation = marks_generation();
 	m->function = graph_survey_function(params);
 	r = graph_survey_kernel(params, &m->survey);
+	if (r == CUDA_SUCCESS)
+		r = graphs_widen(into, m->survey.devices);
 	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
 }
 
@@ -156,7 +163,7 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 	guard_end(&p->guard);
 	runtime_heap_end(p->heap_bytes, guard_grown_bytes(&p->guard), p->guard.current);
 	if (r == CUDA_SUCCESS && m->function && current_is_same(m->current))
-		code_note_launched(m->function, m->generation);
+		marks_put((uintptr_t)m->function, m->generation);
 }
 
 static CUresult making_end(struct making *m, CUresult r)
@@ -225,13 +232,86 @@ HOOK_BODY(
 
 static CUresult run_upload(cuGraphUpload_fn *function, CUgraphExec exec, CUstream stream)
 {
-	return graphs_call(&(struct graph_call){
-		.run = function, .exec = exec, .stream = stream, .is_upload = true});
+	struct graph_call call = {.run = function,
+		.exec = exec,
+		.stream = stream,
+		.is_upload = true,
+		.passed = GRAPH_ANYWHERE};
+	uint64_t missing;
+
+	return graphs_call(&call, &missing);
 }
 
-static CUresult run_launch(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
+/* Of these devices the first in the order of their UUIDs, which is the same for all programs. */
+static int first_of(uint64_t devices)
 {
-	return graphs_call(&(struct graph_call){.run = function, .exec = exec, .stream = stream});
+	const struct device *first = NULL;
+	int ordinal = __builtin_ctzll(devices);
+
+	for (uint64_t left = devices; left; left &= left - 1) {
+		const struct device *d = state_known_device(__builtin_ctzll(left));
+
+		if (d && (!first || strcmp(d->uuid, first->uuid) < 0)) {
+			first = d;
+			ordinal = d->ordinal;
+		}
+	}
+	return ordinal;
+}
+
+/*
+ * Passes the gates of these devices and calls the driver. All programs pass them in one order: two that had passed one each, and
+ * waited for the other's, would wait for long. own: the ordinal of the stream's device. Where the driver was not called *ret_missing is not 0, and says
+ * which devices it may need as well.
+ */
+static CUresult pass_gates(
+	const struct graph_call *call, uint64_t devices, int own, uint64_t *ret_missing)
+{
+	struct gate_pass pass = {.is_metered = false};
+	struct device *device;
+	CUresult r = CUDA_ERROR_NOT_READY;
+	int ordinal;
+
+	if (!devices)
+		return graphs_call(call, ret_missing);
+	ordinal = first_of(devices);
+	device = state_known_device(ordinal);
+	/* What the others' parts take is not what all of it takes. A device in no share has no gate. */
+	if (ordinal == own)
+		gate_enter(call->stream, gate_key(call->exec, 0), &pass);
+	else if (device)
+		gate_enter_for(
+			device, call->stream, gate_key(call->exec, (unsigned)ordinal + 1), &pass);
+	/* The handle is a stream's of another device by now. */
+	if (ordinal == own && pass.state && gate_ordinal(&pass) != own)
+		*ret_missing = UINT64_C(1) << own;
+	else
+		r = pass_gates(call, devices & ~(UINT64_C(1) << ordinal), own, ret_missing);
+	gate_leave(&pass, *ret_missing ? CUDA_ERROR_NOT_READY : r);
+	return r;
+}
+
+/* Each round finds a device more, or that the stream's handle is one's of another device. */
+#define ROUNDS_MOST 128
+
+/*
+ * A launch in a process with contexts on several devices. Another thread may put more into the graph until the driver is called, or give the stream's handle
+ * to another one.
+ */
+static CUresult launch_on_several(struct graph_call *call)
+{
+	uint64_t missing = graphs_devices(call->exec);
+	unsigned rounds = 0;
+	CUresult r;
+
+	call->is_of_one = false;
+	do {
+		int own = streams_ordinal(call->stream);
+
+		call->passed |= missing | (own < 0 ? 0 : UINT64_C(1) << own);
+		r = pass_gates(call, call->passed, own, &missing);
+	} while (missing && ++rounds < ROUNDS_MOST);
+	return r;
 }
 
 /* The driver's own upload is as much, and comes after the graph was looked through again. */
@@ -278,13 +358,22 @@ HOOK_FORMS(cuGraphUpload, _ptsz, CUgraphExec, exec, CUstream, stream)
 
 HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
 {
+	struct graph_call call = {
+		.run = real, .exec = exec, .stream = stream, .passed = GRAPH_ANYWHERE};
 	struct gate_pass pass;
+	uint64_t missing;
 	CUresult r;
 
-	gate_enter(stream, gate_key(exec, 0), &pass);
-	r = run_launch(real, exec, stream);
+	if (LIKELY(gate_is_open()))
+		return graphs_call(&call, &missing);
+	call.passed = 0;
+	call.is_of_one = !contexts_are_on_several();
+	if (UNLIKELY(!call.is_of_one))
+		return launch_on_several(&call);
+	gate_enter_slowly(stream, gate_key(exec, 0), &pass);
+	r = graphs_call(&call, &missing);
 	gate_leave(&pass, r);
-	return r;
+	return LIKELY(!missing) ? r : launch_on_several(&call);
 }
 
 HOOK_BODY(cuGraphExecDestroy, CUgraphExec, exec)
@@ -301,7 +390,7 @@ HOOK_BODY(cuGraphExecUpdate, CUgraphExec, exec, CUgraph, graph, CUgraphNode *, e
 
 	if (!exec || !graph)
 		return cuda.cuGraphExecUpdate(exec, graph, error_node, result);
-	r = making_begin(graph, &m);
+	r = making_begin(exec, graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecUpdate(exec, graph, error_node, result);
 	return making_end(&m, r);
@@ -315,7 +404,7 @@ HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec, exec, CUgraph, graph, CUgraphExecUp
 
 	if (!exec || !graph)
 		return cuda.cuGraphExecUpdate_v2(exec, graph, info);
-	r = making_begin(graph, &m);
+	r = making_begin(exec, graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecUpdate_v2(exec, graph, info);
 	return making_end(&m, r);
@@ -328,7 +417,7 @@ HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec, exec, CUgraphNode, no
 
 	if (!exec || !node || !child)
 		return cuda.cuGraphExecChildGraphNodeSetParams(exec, node, child);
-	r = making_begin(child, &m);
+	r = making_begin(exec, child, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecChildGraphNodeSetParams(exec, node, child);
 	return making_end(&m, r);
@@ -343,7 +432,7 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec, exec, CUgraphNode, node,
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
 	HOOK_COPY(params);
-	r = making_begin_kernel(&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func}, &m);
+	r = making_begin_kernel(exec, &(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func}, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
 	return making_end(&m, r);
@@ -358,16 +447,10 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, nod
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
 	HOOK_COPY(params);
-	r = making_begin_kernel(params, &m);
+	r = making_begin_kernel(exec, params, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
 	return making_end(&m, r);
-}
-
-/* Before a graph may record it. */
-static CUresult prepare_event(const CUDA_EVENT_NODE_PARAMS *params)
-{
-	return own_events_bind(params->event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 HOOK_BODY(
@@ -380,116 +463,14 @@ HOOK_BODY(
 		return cuda.cuGraphExecNodeSetParams(exec, node, params);
 	HOOK_COPY(params);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		r = making_begin_kernel(&params->kernel, &m);
+		r = making_begin_kernel(exec, &params->kernel, &m);
 	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		r = making_begin(params->graph.graph, &m);
+		r = making_begin(exec, params->graph.graph, &m);
 	else if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-		r = prepare_event(&params->eventRecord);
+		r = own_events_prepare(params->eventRecord.event);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecNodeSetParams(exec, node, params);
 	return making_end(&m, r);
-}
-
-/* Nothing tells a conditional node's bodies later, and their kernels count, too. */
-static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNodeParams *ret_params)
-{
-	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && state_enter() == STATE_OPEN)
-		graph_survey_keep_bodies(made, &params->conditional);
-	/* The driver answers in the parameters, too. */
-	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
-		params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		*ret_params = *params;
-}
-
-/*
- * Before a kernel comes into a graph: the driver loads its library then, and not only when the graph is instantiated
- * (H100, driver 580).
- */
-static CUresult prepare_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params)
-{
-	CUfunction function = graph_survey_function(params);
-	bool is_entered;
-	CUresult r;
-
-	if (state_enter() == STATE_ASIDE)
-		return CUDA_SUCCESS;
-	is_entered = current_enter(params->ctx);
-	r = code_is_launched(function, NULL) ? CUDA_SUCCESS : code_prepare(function);
-	current_leave(is_entered);
-	return r;
-}
-
-static CUresult prepare_node(const CUgraphNodeParams *params)
-{
-	if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-		return prepare_event(&params->eventRecord);
-	return params->type == CU_GRAPH_NODE_TYPE_KERNEL ? prepare_kernel(&params->kernel)
-							 : CUDA_SUCCESS;
-}
-
-/* The rest of a hook that adds a node: the driver's call. */
-#define ADD(real, ...)                                          \
-	{                                                       \
-		CUgraphNodeParams wanted;                       \
-		CUgraphNode made;                               \
-		CUresult r;                                     \
-                                                                \
-		if (!node || !params)                           \
-			return real(node, __VA_ARGS__, params); \
-		wanted = *params;                               \
-		r = prepare_node(&wanted);                      \
-		if (r == CUDA_SUCCESS)                          \
-			r = real(&made, __VA_ARGS__, &wanted);  \
-		if (r == CUDA_SUCCESS)                          \
-			added(made, &wanted, params);           \
-		return HOOK_GIVE(r, node, made);                \
-	}
-
-HOOK_BODY(cuGraphAddNode, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
-	size_t, count, CUgraphNodeParams *, params)
-ADD(cuda.cuGraphAddNode, graph, dependencies, count)
-
-HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
-	const CUgraphEdgeData *, edges, size_t, count, CUgraphNodeParams *, params)
-ADD(cuda.cuGraphAddNode_v2, graph, dependencies, edges, count)
-
-/* The rest of a hook that puts a kernel into a graph: what is wanted, and the driver's call. */
-#define PUT_KERNEL(wanted, real, ...)                                     \
-	{                                                                 \
-		CUresult r;                                               \
-                                                                          \
-		if (!params)                                              \
-			return real(__VA_ARGS__, params);                 \
-		HOOK_COPY(params);                                        \
-		r = prepare_kernel(wanted);                               \
-		return r == CUDA_SUCCESS ? real(__VA_ARGS__, params) : r; \
-	}
-#define OLD_KERNEL (&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func})
-
-HOOK_BODY(cuGraphAddKernelNode, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *,
-	dependencies, size_t, count, const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
-PUT_KERNEL(OLD_KERNEL, cuda.cuGraphAddKernelNode, node, graph, dependencies, count)
-
-HOOK_BODY(cuGraphAddKernelNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *,
-	dependencies, size_t, count, const CUDA_KERNEL_NODE_PARAMS_v2 *, params)
-PUT_KERNEL(params, cuda.cuGraphAddKernelNode_v2, node, graph, dependencies, count)
-
-HOOK_BODY(cuGraphKernelNodeSetParams, CUgraphNode, node, const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
-PUT_KERNEL(OLD_KERNEL, cuda.cuGraphKernelNodeSetParams, node)
-
-HOOK_BODY(cuGraphKernelNodeSetParams_v2, CUgraphNode, node, const CUDA_KERNEL_NODE_PARAMS_v2 *,
-	params)
-PUT_KERNEL(params, cuda.cuGraphKernelNodeSetParams_v2, node)
-
-HOOK_BODY(cuGraphNodeSetParams, CUgraphNode, node, CUgraphNodeParams *, params)
-{
-	CUresult r;
-
-	if (!params)
-		return cuda.cuGraphNodeSetParams(node, params);
-	HOOK_COPY(params);
-	r = prepare_node(params);
-	return r == CUDA_SUCCESS ? cuda.cuGraphNodeSetParams(node, params) : r;
 }
 
 HOOK_BODY(cuDeviceGraphMemTrim, CUdevice, device)

@@ -15,7 +15,7 @@
  */
 static inline bool is_free(CUfunction function)
 {
-	return code_is_marked(function) && gate_is_free();
+	return marks_is_launched_at_once(function) && gate_is_free();
 }
 
 /* A launch that something is to be done for. */
@@ -32,7 +32,7 @@ static CUresult launch_begin(
 	CUresult r = CUDA_SUCCESS;
 
 	gate_enter(stream, gate_key(function, blocks), &ret_launch->pass);
-	ret_launch->is_first = !code_is_launched(function, stream);
+	ret_launch->is_first = !marks_is_launched(function, stream);
 	if (UNLIKELY(ret_launch->is_first)) {
 		r = code_launch_begin(function, stream, &ret_launch->code);
 		if (r != CUDA_SUCCESS)
@@ -179,8 +179,11 @@ HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, 
 	unsigned int done = 0;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!launches || count == 0 || count > STATE_ORDINALS)
+	if (!launches || count == 0 || state_enter() == STATE_ASIDE)
 		return cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	/* Each is for a device of its own. */
+	if (count > STATE_ORDINALS)
+		return CUDA_ERROR_INVALID_VALUE;
 	begun = calloc(count, sizeof(*begun));
 	wanted = calloc(count, sizeof(*wanted));
 	if (!begun || !wanted)

@@ -235,8 +235,8 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 	r = local_begin(value, &charge);
 	if (r != CUDA_SUCCESS)
 		return r;
-	code_room_begin();
+	marks_room_begin();
 	r = set_stack_limit(value, &charge);
-	code_room_end();
+	marks_room_end();
 	return r;
 }

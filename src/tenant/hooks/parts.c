@@ -15,9 +15,11 @@
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/managed_data.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/mapped_share.h"
 #include "tenant/memory/mapped_turns.h"
+#include "tenant/memory/marks.h"
 #include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/driver/capture.h"
@@ -50,7 +52,8 @@
 static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
-	PART(code, .context_comes = code_context_comes, .context_ended = code_context_ended),
+	PART(code),
+	PART(marks, .context_comes = marks_context_comes, .context_ended = marks_context_ended),
 	PART(context_calls),
 	PART(contexts),
 	PART(deferred_free, .context_ends = deferred_free_context_ends, .life_ended = deferred_free_life_ended,
@@ -60,8 +63,9 @@ static const struct part parts[] = {
 		.context_ended = gate_context_ended),
 	PART(graphs),
 	PART(holding, .life_ended = holding_life_ended),
-	PART(libraries),
+	PART(libraries, .life_ended = libraries_life_ended),
 	PART(local, .life_ended = local_life_ended),
+	PART(managed_data),
 	PART(mapped),
 	PART(mapped_share),
 	PART(mapped_turns),
@@ -88,7 +92,11 @@ _Atomic bool hook_has_cuda, hook_has_nvml;
 
 int hook_begun_slowly(void)
 {
-	quiet_wait();
+	if (!state_has_begun())
+		state_meet_driver();
+	/* relaxed: see hook_begun() */
+	if (atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed))
+		quiet_wait();
 	return 0;
 }
 

@@ -22,23 +22,9 @@
 /* A library that does not fit stays in its context if so much would have been enough: another use may fit later. */
 #define EXCESS_STAYS_UNITS ledger_units(UINT64_C(0x4000000))
 
-_Alignas(CODE_WAYS * sizeof(uintptr_t)) _Atomic uintptr_t code_launched[CODE_PLACES];
-HOT_WORD _Atomic bool code_has_many_contexts;
-/* Guards the setting and forgetting of marks, and the next. */
-static struct lock marks_lock;
-static uint32_t room_changes; /* under way */
-static _Atomic uint32_t generation;
-
 /* Uses of libraries that tell nothing, device by device. A driver may compile in each. */
 #define FIRST_USE_WAIT_NS UINT64_C(60000000000)
 static struct lock first_uses[STATE_ORDINALS];
-static _Atomic bool has_context_come;
-
-static bool is(const _Atomic bool *flag)
-{
-	/* relaxed: see code_is_launched() */
-	return atomic_load_explicit(flag, memory_order_relaxed);
-}
 
 CUresult code_check(const struct image *image)
 {
@@ -97,56 +83,17 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 	return has_room;
 }
 
-uintptr_t code_key_slowly(CUfunction function, CUstream stream)
-{
-	return code_key(function, contexts_of_stream(stream));
-}
-
-/* Where its mark is put: in the place of another one only where there is no other. Under the lock of marks. */
-static _Atomic uintptr_t *place_for(uintptr_t key)
-{
-	uint32_t own = code_place(key);
-
-	for (uint32_t way = 0; way < CODE_WAYS; way++) {
-		_Atomic uintptr_t *at = &code_launched[own ^ way];
-		uintptr_t there = atomic_load(at);
-
-		if (!there || there == key)
-			return at;
-	}
-	return &code_launched[own];
-}
-
-/* Marks a function as launched, or a library as used: not where all was forgotten since. */
-static void mark(uintptr_t handle, uint32_t at_generation)
-{
-	bool is_by_context = is(&code_has_many_contexts);
-	uintptr_t key = is_by_context ? code_key_slowly((CUfunction)handle, NULL) : handle;
-	LOCK_SCOPE(&marks_lock);
-
-	if (room_changes == 0 && atomic_load(&generation) == at_generation)
-		atomic_store(place_for(key), key);
-}
-
-uint32_t code_generation(void)
-{
-	return atomic_load(&generation);
-}
-
-void code_note_launched(CUfunction function, uint32_t at_generation)
-{
-	mark((uintptr_t)function, at_generation);
-}
-
 /* Handles are even, so the odd word beside one is free to mean its use. */
 static uintptr_t use_of(const void *handle)
 {
 	return (uintptr_t)handle | 1;
 }
 
+/* A mark is found at once, and is forgotten with all others when anything is unloaded; what is loaded is known for good. */
 static bool is_used_here(CUlibrary library)
 {
-	return library && code_is_launched((CUfunction)use_of(library), NULL);
+	return library && (marks_is_launched((CUfunction)use_of(library), NULL) ||
+				  libraries_is_loaded_in(library, contexts_life_current()));
 }
 
 /* Of a library that was used in this context before, only functions may still come. */
@@ -203,12 +150,14 @@ static CUresult use_begin(const void *handle, CUlibrary library, struct code_use
 	CUresult r;
 
 	*ret_use = (struct code_use){.key = 0};
-	if (code_is_launched((CUfunction)use_of(handle), NULL))
+	if (marks_is_launched((CUfunction)use_of(handle), NULL))
 		return CUDA_SUCCESS;
 	r = find_used(handle, library, ret_use);
 	if (r == CUDA_SUCCESS) {
 		ret_use->key = use_of(handle);
-		ret_use->generation = atomic_load(&generation);
+		ret_use->generation = marks_generation();
+		ret_use->library_number = libraries_number(ret_use->library);
+		ret_use->life = contexts_life_current();
 		ret_use->image = image_of(ret_use->library);
 		r = code_load_begin(&ret_use->image, &ret_use->load);
 		ret_use->load.guard.current = ret_use->load.managed.current = current;
@@ -260,6 +209,15 @@ static bool is_loaded_in_vain(const struct code_use *use)
 	       cuda.cuLibraryGetModule(&module, use->library) == CUDA_SUCCESS;
 }
 
+/* In the context in which the use began, if that lives still. */
+static void note_loaded(const struct code_use *use)
+{
+	uint64_t life = contexts_life_current();
+
+	if (life == use->life && current_is_same(use->load.guard.current))
+		libraries_loaded_in(use->library_number, life);
+}
+
 static CUresult end_use(struct code_use *use, CUresult r)
 {
 	struct device *device = use->load.guard.charge.device;
@@ -277,9 +235,11 @@ static CUresult end_use(struct code_use *use, CUresult r)
 		return is_loaded ? CUDA_ERROR_OUT_OF_MEMORY : r;
 	}
 	if (is_done)
-		mark(use->key, use->generation);
-	if (is_loaded && use->library)
-		mark(use_of(use->library), use->generation);
+		marks_put(use->key, use->generation);
+	if (is_loaded && use->library) {
+		marks_put(use_of(use->library), use->generation);
+		note_loaded(use);
+	}
 	return r;
 }
 
@@ -339,8 +299,7 @@ static uint64_t load_bytes(CUfunction function)
 /* A launch is in the context of its stream, whichever is current. Undone by current_leave(). */
 static bool enter_stream(CUstream stream)
 {
-	/* relaxed: see code_is_launched() */
-	return is(&code_has_many_contexts) && current_enter(contexts_of_stream(stream));
+	return marks_are_by_context() && current_enter(contexts_of_stream(stream));
 }
 
 /* In the context of the stream. */
@@ -352,7 +311,7 @@ static CUresult launch_begin(
 
 	*l = (struct code_launch){.function = function,
 		.stream = stream,
-		.generation = atomic_load(&generation),
+		.generation = marks_generation(),
 		.local = CHARGE_NULL};
 	if (!function) /* the driver refuses it */
 		return CUDA_SUCCESS;
@@ -406,67 +365,12 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	runtime_heap_end(
 		launch->heap_bytes, guard_grown_bytes(&launch->guard), launch->guard.current);
 	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
-		mark((uintptr_t)launch->function, launch->generation);
+		marks_put((uintptr_t)launch->function, launch->generation);
 	current_leave(is_entered);
-}
-
-/* Under the lock of marks. */
-static void forget_launches(void)
-{
-	atomic_fetch_add(&generation, 1);
-	for (unsigned i = 0; i < CODE_PLACES; i++)
-		/* relaxed: whoever sees the old mark launches at the same time as the unloading */
-		atomic_store_explicit(&code_launched[i], 0, memory_order_relaxed);
-}
-
-void code_forget_launches(void)
-{
-	LOCK_SCOPE(&marks_lock);
-
-	forget_launches();
-}
-
-void code_room_begin(void)
-{
-	LOCK_SCOPE(&marks_lock);
-
-	room_changes++;
-	forget_launches();
-}
-
-void code_room_end(void)
-{
-	LOCK_SCOPE(&marks_lock);
-
-	room_changes--;
-	/* A launch that began meanwhile may have found the room as it was. */
-	atomic_fetch_add(&generation, 1);
-}
-
-void code_context_comes(void)
-{
-	if (!atomic_exchange(&has_context_come, true))
-		return;
-	/* relaxed: see code_is_launched() */
-	atomic_store_explicit(&code_has_many_contexts, true, memory_order_relaxed);
-	code_forget_launches();
-}
-
-void code_context_ended(struct device *device, CUcontext context)
-{
-	(void)device;
-	(void)context;
-	code_forget_launches();
 }
 
 void code_reset_after_fork(void)
 {
-	/* relaxed: the child has one thread */
-	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
-	atomic_store(&has_context_come, false);
-	marks_lock = (struct lock)LOCK_INIT;
-	room_changes = 0;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		first_uses[i] = (struct lock)LOCK_INIT;
-	code_forget_launches();
 }

@@ -42,6 +42,7 @@ static _Atomic int primary_high; /* ordinals below it have had one */
 static _Atomic uint64_t last_life;
 static struct table unlimited;		      /* key: a context of a device that is in no share */
 static _Atomic uint32_t live[STATE_ORDINALS]; /* contexts of each device that are in the books */
+static _Atomic uint64_t lived;		      /* devices that have had some: one bit an ordinal */
 static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
 static _Atomic uint32_t green_count;
 
@@ -112,6 +113,30 @@ void contexts_note_unlimited(CUcontext context)
 		log_debug("a context of a device without a quota is not known");
 }
 
+/* Before anybody knows the context, and so before work is given to it. */
+static void note_live(CUdevice ordinal)
+{
+	atomic_fetch_add(&live[ordinal], 1);
+	atomic_fetch_or(&lived, UINT64_C(1) << ordinal);
+}
+
+bool contexts_are_on_several(void)
+{
+	uint64_t devices = atomic_load(&lived);
+
+	return devices & (devices - 1);
+}
+
+uint64_t contexts_devices(void)
+{
+	uint64_t devices = 0;
+
+	for (uint64_t left = atomic_load(&lived); left; left &= left - 1)
+		if (atomic_load(&live[__builtin_ctzll(left)]))
+			devices |= left & -left;
+	return devices;
+}
+
 /* A context is gone, and with it all that lived in it. */
 static void end_life(struct device *device, CUcontext context, uint64_t life)
 {
@@ -156,7 +181,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	}
 	FAULT("context: entered");
 	charge_take(charge);
-	atomic_fetch_add(&live[device->ordinal], 1);
+	note_live(device->ordinal);
 	parts_context_made(context);
 	if (has_room(device, found, found_bytes))
 		return CUDA_SUCCESS;
@@ -269,7 +294,7 @@ static void begin_primary(struct primary *p, CUcontext context, struct charge *c
 	while (high <= ordinal && !atomic_compare_exchange_weak(&primary_high, &high, ordinal + 1))
 		;
 	p->charged_bytes = charge_take(charge);
-	atomic_fetch_add(&live[ordinal], 1);
+	note_live(ordinal);
 	parts_context_made(context);
 }
 
@@ -430,6 +455,7 @@ void contexts_reset_after_fork(void)
 	table_forget(&greens);
 	table_forget(&unlimited);
 	atomic_store(&green_count, 0);
+	atomic_store(&lived, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		primaries[i] = (struct primary){.charged_bytes = 0};
 		atomic_store(&live[i], 0);

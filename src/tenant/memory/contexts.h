@@ -86,5 +86,11 @@ struct green_end {
 void contexts_green_destroy_begin(struct green_end *ret_end);
 void contexts_green_destroy_end(struct green_end *end, CUgreenCtx green, bool is_destroyed);
 
+/* The devices on which this process has contexts that are in the books: one bit an ordinal. */
+uint64_t contexts_devices(void);
+
+/* Whether it may be more than one, and has been. */
+bool contexts_are_on_several(void);
+
 /* For a child of fork(). */
 void contexts_reset_after_fork(void);

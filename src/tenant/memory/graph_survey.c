@@ -38,20 +38,37 @@ struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext co
 	return &survey->places[survey->place_count++];
 }
 
-/* In the kernel's context. */
-static CUresult add_function(CUfunction function, struct graph_place *place)
+/* In the place's context. */
+static void add_device(struct graph_place *place, struct graph_survey *survey)
 {
-	bool is_new = !code_is_launched(function, NULL);
+	CUdevice ordinal = -1;
+
+	if (place->has_device)
+		return;
+	if (cuda.cuCtxGetDevice(&ordinal) == CUDA_SUCCESS && ordinal >= 0 &&
+		ordinal < STATE_ORDINALS)
+		survey->devices |= UINT64_C(1) << ordinal;
+	else
+		survey->devices = GRAPH_ANYWHERE;
+	place->has_device = true;
+}
+
+/* In the kernel's context. */
+static CUresult add_function(
+	CUfunction function, struct graph_place *place, struct graph_survey *survey)
+{
+	bool is_new = !marks_is_launched(function, NULL);
 	CUresult r = is_new ? code_prepare(function) : CUDA_SUCCESS;
 	uint64_t frame_bytes = r == CUDA_SUCCESS ? local_frame_bytes(function) : 0;
 
+	add_device(place, survey);
 	place->has_new |= is_new;
 	if (frame_bytes > place->frame_bytes)
 		place->frame_bytes = frame_bytes;
 	return r;
 }
 
-CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey)
+static CUresult add_kernel_of(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey)
 {
 	CUfunction function = graph_survey_function(params);
 	CUcontext current = NULL, popped;
@@ -67,13 +84,20 @@ CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct gr
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (place->context == current)
-		return add_function(function, place);
+		return add_function(function, place, survey);
 	r = cuda.cuCtxPushCurrent_v2(place->context);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = add_function(function, place);
+	r = add_function(function, place, survey);
 	cuda.cuCtxPopCurrent_v2(&popped);
 	return r;
+}
+
+CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey)
+{
+	if (params->func || !params->ctx)
+		survey->devices = GRAPH_ANYWHERE;
+	return add_kernel_of(params, survey);
 }
 
 static CUresult add_kernel(CUgraphNode node, struct graph_survey *survey)
@@ -88,7 +112,12 @@ static CUresult add_kernel(CUgraphNode node, struct graph_survey *survey)
 		r = cuda.cuGraphKernelNodeGetParams(node, &old);
 		params = (CUDA_KERNEL_NODE_PARAMS_v2){.func = old.func};
 	}
-	return r == CUDA_SUCCESS ? graph_survey_kernel(&params, survey) : r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	/* The context that was current when it was added, which is not told. */
+	if (!params.ctx)
+		survey->devices = GRAPH_ANYWHERE;
+	return add_kernel_of(&params, survey);
 }
 
 /* The need of the device, begun where there is none; NULL without memory. */
@@ -122,6 +151,9 @@ static CUresult add_alloc(CUgraphNode node, struct graph_survey *survey)
 	if (r != CUDA_SUCCESS)
 		return r;
 	survey->balance += hash_u64(params.dptr);
+	survey->content += hash_u64(
+		params.bytesize + hash_u64((uint64_t)location->id +
+					   hash_u64(params.dptr + (uint64_t)location->type)));
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_SUCCESS;
 	need = state_meet_device(location->id, &device) == 0 ? need_of(survey, device) : NULL;
@@ -161,8 +193,12 @@ static CUresult add_bodies(CUgraphNode node, struct graph_survey *survey, unsign
 	CUresult r = CUDA_SUCCESS;
 	uint64_t count;
 
-	if (table_get(&bodies, (uintptr_t)node, &entry) != 0)
-		return CUDA_SUCCESS;
+	/* Another thread is just adding it, or it came about in a way that we do not know. */
+	if (table_get(&bodies, (uintptr_t)node, &entry) != 0) {
+		log_error(
+			"the bodies of a conditional node are not known, so its graph is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	count = entry.b;
 	for (uint64_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
 		r = add_graph((CUgraph)(uintptr_t)entry.a, survey, depth + 1);
@@ -181,7 +217,8 @@ static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned
 	if (r != CUDA_SUCCESS)
 		return r;
 	survey->node_count++;
-	survey->content += hash_u64((uintptr_t)node);
+	/* Its handle may be another node's that was taken out meanwhile. */
+	survey->content += hash_u64((uintptr_t)node + hash_u64((uint64_t)type));
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return add_kernel(node, survey);
@@ -194,7 +231,17 @@ static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned
 		return add_child(node, survey, depth);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return add_bodies(node, survey, depth);
+	case CU_GRAPH_NODE_TYPE_HOST:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return CUDA_SUCCESS;
 	default:
+		/* Of copies and fills the driver does not tell the context. */
+		survey->devices = GRAPH_ANYWHERE;
 		return CUDA_SUCCESS;
 	}
 }
@@ -232,11 +279,12 @@ CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey)
 	return r;
 }
 
-CUresult graph_survey_again(CUgraph graph, const struct graph_survey *before)
+CUresult graph_survey_again(CUgraph graph, struct graph_survey *before)
 {
 	_cleanup_graph_survey_ struct graph_survey now = GRAPH_SURVEY_NULL;
 	CUresult r = graph_survey_graph(graph, &now);
 
+	before->devices |= now.devices;
 	if (r != CUDA_SUCCESS || now.content == before->content)
 		return r;
 	log_error("a graph was changed while it was instantiated, so it is refused");

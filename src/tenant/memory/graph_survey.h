@@ -22,13 +22,18 @@ struct graph_place {
 	CUcontext context;
 	uint64_t frame_bytes; /* the largest of its kernels there */
 	bool has_new;	      /* one of them was not launched there before */
+	bool has_device;      /* which is among the survey's */
 };
 #define GRAPH_PLACES 16
+
+/* Nothing tells to which devices: to any on which the process has a context. */
+#define GRAPH_ANYWHERE UINT64_MAX
 
 struct graph_survey {
 	uint64_t node_count; /* with those of child graphs and bodies */
 	struct graph_place places[GRAPH_PLACES];
 	unsigned place_count;
+	uint64_t devices; /* that it gives work to: one bit an ordinal, or GRAPH_ANYWHERE */
 	uint64_t content; /* which nodes, and kernels in them: a sum of hashes */
 	uint64_t balance; /* 0: all that is allocated is freed, and nothing else */
 	struct need *needs;
@@ -46,9 +51,9 @@ struct graph_survey {
 CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey) MUST_CHECK;
 
 /*
- * The same once more, when the graph was instantiated: CUDA_ERROR_OUT_OF_MEMORY where it is not as it was found before.
+ * The same once more, when the graph was instantiated: CUDA_ERROR_OUT_OF_MEMORY where it is not as it was found before. Adds devices.
  */
-CUresult graph_survey_again(CUgraph graph, const struct graph_survey *before) MUST_CHECK;
+CUresult graph_survey_again(CUgraph graph, struct graph_survey *before) MUST_CHECK;
 
 /* The place of a context, begun where there is none; NULL where there are too many. */
 struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext context);
@@ -61,7 +66,8 @@ static inline CUfunction graph_survey_function(const CUDA_KERNEL_NODE_PARAMS_v2 
 
 /*
  * Adds a kernel node's function or kernel, which is loaded into its context, if it is not there, or refused.
- * A context of NULL means the current one.
+ * A context of NULL means the current one. The driver takes a function's own, which these parameters of the program's do not tell: its devices
+ * are GRAPH_ANYWHERE then.
  */
 CUresult graph_survey_kernel(
 	const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey) MUST_CHECK;

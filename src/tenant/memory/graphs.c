@@ -24,7 +24,7 @@
  *
  * Another thread may know a handle before its graph is entered, as the driver gives out again those of graphs that are destroyed.
  * So each executable graph is entered, also one that needs nothing. A call for one that is known pins it, and it is not destroyed
- * meanwhile. A call for one that is not, and each that destroys one, is never beside one that makes one.
+ * meanwhile; none begins while it is. A call for one that is not known, and each that destroys one, is never beside one that makes one.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/graphs.h"
@@ -36,6 +36,7 @@
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/patience.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
@@ -50,17 +51,24 @@ struct calm {
 	_Atomic bool is_spoiled; /* by a launch that could not have the pool still */
 };
 
-static struct table
-	execs; /* key: executable graph; a: its needs, or 0; b: calls for it that are under way */
+/*
+ * key: executable graph; a: its needs, or 0; b: calls for it that are under way, or BEING_DESTROYED; c: its number
+ * (table_number()), as a graph may go with its context without being destroyed, and its handle is another's then; d: the devices
+ * that it gives work to (graph_survey.h).
+ */
+#define BEING_DESTROYED UINT64_MAX
+static struct table execs;
 static struct calm calms[STATE_ORDINALS];
 
 static _Atomic uint32_t makings; /* of executable graphs, under way */
-static _Atomic uint32_t
-	strangers; /* calls that destroy one, or are for one that is not known: under way, or waiting for makings */
+/* Calls that destroy one, or are for one that is not known, or change a graph or take code away: under way, or waiting for makings. */
+static _Atomic uint32_t strangers;
+static _Atomic uint32_t waiting; /* makings that wait for these: no change begins before they do */
 
 bool graphs_make_begin(void)
 {
 	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+	bool is_free;
 
 	for (;;) {
 		/* pairs with the load in strange_begin(): one of the two sees the other */
@@ -68,10 +76,14 @@ bool graphs_make_begin(void)
 		if (LIKELY(!atomic_load(&strangers)))
 			return true;
 		atomic_fetch_sub(&makings, 1);
-		if (!patience_wait_for_zero(&strangers, &patience))
+		atomic_fetch_add(&waiting, 1);
+		is_free = patience_wait_for_zero(&strangers, &patience);
+		atomic_fetch_sub(&waiting, 1);
+		if (!is_free)
 			break;
 	}
-	log_error("an executable graph is being destroyed for too long, so none is made");
+	log_error("a graph is being changed, an executable one destroyed, or code unloaded for too "
+		  "long, so none is made");
 	return false;
 }
 
@@ -96,8 +108,22 @@ static bool strange_begin(void)
 	if (patience_wait_for_zero(&makings, &patience))
 		return true;
 	strange_end();
-	log_error("an executable graph is being made for too long, so none is destroyed");
+	log_error("an executable graph is being made for too long, so none is destroyed, and no "
+		  "graph is changed");
 	return false;
+}
+
+/* Who changes graphs all the time in several threads would keep those that make one waiting. */
+bool graphs_change_begin(void)
+{
+	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+
+	return patience_wait_for_zero(&waiting, &patience) && strange_begin();
+}
+
+void graphs_change_end(void)
+{
+	strange_end();
 }
 
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
@@ -106,11 +132,13 @@ CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 	struct need *old = NULL;
 
 	if (place.entry) {
-		/* A graph may go with its context without being destroyed, and its handle is another's then. */
-		if (!place.entry->b)
+		/* A call for the one that was there before reads them still. */
+		if (!place.entry->b || place.entry->b == BEING_DESTROYED)
 			old = (struct need *)(uintptr_t)place.entry->a;
-		*place.entry =
-			(struct table_entry){.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
+		*place.entry = (struct table_entry){.key = (uintptr_t)exec,
+			.a = (uintptr_t)survey->needs,
+			.c = table_number(),
+			.d = survey->devices};
 	}
 	table_leave(&place);
 	if (!place.entry) {
@@ -123,38 +151,71 @@ CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 	return CUDA_SUCCESS;
 }
 
-/* Whether it is out of the table, or was in none; not while another thread launches it. */
-static bool take(CUgraphExec exec, struct table_entry *ret_entry)
+/* False while calls are under way for which it gives no work to one of them. */
+static bool try_widen(CUgraphExec exec, uint64_t devices)
 {
 	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
 
-	*ret_entry = (struct table_entry){.key = 0};
-	if (!place.entry)
+	if (!place.entry || !(devices & ~place.entry->d))
 		return true;
 	if (place.entry->b)
 		return false;
-	*ret_entry = *place.entry;
-	table_remove(&place);
+	place.entry->d |= devices;
 	return true;
+}
+
+CUresult graphs_widen(CUgraphExec exec, uint64_t devices)
+{
+	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+
+	for (unsigned i = 0; !try_widen(exec, devices); i++) {
+		if (patience_is_over(&patience))
+			return CUDA_ERROR_NOT_READY;
+		lock_rest(i);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* From now on no call for it begins; false while one is under way, or another thread destroys it. True where it is not known, too. */
+static bool begin_destroy(CUgraphExec exec)
+{
+	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
+
+	if (place.entry && place.entry->b)
+		return false;
+	if (place.entry)
+		place.entry->b = BEING_DESTROYED;
+	return true;
+}
+
+static void end_destroy(CUgraphExec exec, bool is_gone)
+{
+	struct table_place place = table_enter(&execs, (uintptr_t)exec, false);
+	struct need *needs = NULL;
+
+	if (place.entry && is_gone) {
+		needs = (struct need *)(uintptr_t)place.entry->a;
+		table_remove(&place);
+	} else if (place.entry) {
+		place.entry->b = 0;
+	}
+	table_leave(&place);
+	graph_survey_free_needs(needs);
 }
 
 static CUresult destroy(CUgraphExec exec)
 {
 	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
-	struct table_entry entry;
 	CUresult r;
 
-	for (unsigned i = 0; !take(exec, &entry); i++) {
+	for (unsigned i = 0; !begin_destroy(exec); i++) {
 		if (patience_is_over(&patience))
 			return CUDA_ERROR_NOT_READY;
 		lock_rest(i);
 	}
-	FAULT("graph: taken out");
+	FAULT("graph: is being destroyed");
 	r = cuda.cuGraphExecDestroy(exec);
-	if (r == CUDA_SUCCESS || !entry.key)
-		graph_survey_free_needs((struct need *)(uintptr_t)entry.a);
-	else if (table_put(&execs, entry) < 0)
-		state_on_failure("graph", "no memory");
+	end_destroy(exec, r == CUDA_SUCCESS);
 	return r;
 }
 
@@ -324,23 +385,35 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 	return r;
 }
 
-/* One more call for it; false where it is not known. */
-static bool pin(CUgraphExec exec, struct need **ret_needs)
+/* What is known of one when a call for it begins. */
+struct pinned {
+	uint64_t number; /* 0: nothing is */
+	uint64_t devices;
+	struct need *needs;
+};
+
+/* One more call for it, where it is known. False while it is being destroyed, and none begins. */
+static bool pin(CUgraphExec exec, struct pinned *ret_pinned)
 {
 	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
 
+	*ret_pinned = (struct pinned){.devices = GRAPH_ANYWHERE};
 	if (UNLIKELY(!place.entry))
+		return true;
+	if (UNLIKELY(place.entry->b == BEING_DESTROYED))
 		return false;
 	place.entry->b++;
-	*ret_needs = (struct need *)(uintptr_t)place.entry->a;
+	*ret_pinned = (struct pinned){.number = place.entry->c,
+		.devices = place.entry->d,
+		.needs = (struct need *)(uintptr_t)place.entry->a};
 	return true;
 }
 
-static void unpin(CUgraphExec exec)
+static void unpin(CUgraphExec exec, uint64_t number)
 {
 	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
 
-	if (place.entry && place.entry->b)
+	if (place.entry && place.entry->c == number)
 		place.entry->b--;
 }
 
@@ -359,35 +432,64 @@ static CUresult call_needing(const struct graph_call *call, struct need *needs)
 	return call_on_each(needs, call, id_of(call->stream), &capture);
 }
 
-/* One that is just being made is known afterwards. */
-static CUresult call_for_stranger(const struct graph_call *call)
+static uint64_t named(uint64_t devices)
 {
-	struct need *needs = NULL;
-	bool is_known;
-	CUresult r;
+	return devices == GRAPH_ANYWHERE ? contexts_devices() : devices;
+}
+
+/* Asked when no other thread can change it any more, nor give its handle to another one. */
+static uint64_t missing(const struct graph_call *call, uint64_t devices)
+{
+	if (LIKELY(call->is_of_one && !contexts_are_on_several()))
+		return 0;
+	return LIKELY(!(devices & ~call->passed)) ? 0 : named(devices) & ~call->passed;
+}
+
+uint64_t graphs_devices(CUgraphExec exec)
+{
+	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
+
+	return named(place.entry ? place.entry->d : GRAPH_ANYWHERE);
+}
+
+static CUresult call_pinned(
+	const struct graph_call *call, const struct pinned *pinned, uint64_t *ret_missing)
+{
+	CUresult r = CUDA_ERROR_NOT_READY;
+
+	*ret_missing = missing(call, pinned->devices);
+	if (LIKELY(!*ret_missing))
+		r = call_needing(call, pinned->needs);
+	if (LIKELY(pinned->number))
+		unpin(call->exec, pinned->number);
+	return r;
+}
+
+/* One that is just being made is known afterwards. */
+static CUresult call_for_stranger(const struct graph_call *call, uint64_t *ret_missing)
+{
+	CUresult r = CUDA_ERROR_NOT_READY;
+	struct pinned pinned;
 
 	if (!strange_begin())
-		return CUDA_ERROR_NOT_READY;
-	is_known = pin(call->exec, &needs);
-	r = call_needing(call, needs);
-	if (is_known)
-		unpin(call->exec);
+		return r;
+	if (pin(call->exec, &pinned))
+		r = call_pinned(call, &pinned, ret_missing);
 	strange_end();
 	return r;
 }
 
-CUresult graphs_call(const struct graph_call *call)
+CUresult graphs_call(const struct graph_call *call, uint64_t *ret_missing)
 {
-	struct need *needs;
-	CUresult r;
+	struct pinned pinned;
 
+	*ret_missing = 0;
 	if (!call->exec || state_enter() == STATE_ASIDE)
 		return call->run(call->exec, call->stream);
-	if (UNLIKELY(!pin(call->exec, &needs)))
-		return call_for_stranger(call);
-	r = call_needing(call, needs);
-	unpin(call->exec);
-	return r;
+	if (UNLIKELY(!pin(call->exec, &pinned)))
+		return CUDA_ERROR_NOT_READY;
+	return LIKELY(pinned.number) ? call_pinned(call, &pinned, ret_missing)
+				     : call_for_stranger(call, ret_missing);
 }
 
 CUresult graphs_trim(CUdevice ordinal)
@@ -417,6 +519,7 @@ void graphs_reset_after_fork(void)
 	table_forget(&execs);
 	atomic_store(&makings, 0);
 	atomic_store(&strangers, 0);
+	atomic_store(&waiting, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		calms[i] = (struct calm){.epoch = 0};
 }

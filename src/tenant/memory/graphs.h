@@ -21,6 +21,8 @@ struct graph_call {
 	CUgraphExec exec;
 	CUstream stream;
 	bool is_upload;
+	uint64_t passed; /* it may give work to these devices (graph_survey.h) */
+	bool is_of_one;	 /* and to any, while the process has had contexts of one alone */
 };
 
 /*
@@ -32,14 +34,32 @@ struct graph_call {
 bool graphs_make_begin(void) MUST_CHECK;
 void graphs_make_end(void);
 
+/*
+ * Around a call that changes a graph or ends it, or takes code away: a handle of what goes another one may have then. So it is never beside one that
+ * makes an executable graph, which takes what was found in the graph a moment before. false: it cannot begin for GRAPHS_WAIT_NS.
+ */
+bool graphs_change_begin(void) MUST_CHECK;
+void graphs_change_end(void);
+
 /* Remembers what an executable graph needs, and leaves the survey without it. */
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey) MUST_CHECK;
 
 /* Has the driver destroy it, and forgets it. CUDA_ERROR_NOT_READY: another thread is launching it, for GRAPHS_WAIT_NS. */
 CUresult graphs_destroy(CUgraphExec exec);
 
-/* Calls the driver with the memory that the needs (of call->exec) make necessary charged. */
-CUresult graphs_call(const struct graph_call *call);
+/*
+ * Before something else is put into it: from now on it gives work to these devices (graph_survey.h) as well as to those of before. CUDA_ERROR_NOT_READY: another thread is launching it, for GRAPHS_WAIT_NS.
+ */
+CUresult graphs_widen(CUgraphExec exec, uint64_t devices) MUST_CHECK;
+
+/* The devices that it may give work to: one bit an ordinal. */
+uint64_t graphs_devices(CUgraphExec exec);
+
+/*
+ * Calls the driver with the memory that the needs (of call->exec) make necessary charged. Where it may give work to further
+ * devices the driver is not asked, and *ret_missing says to which; else that is 0.
+ */
+CUresult graphs_call(const struct graph_call *call, uint64_t *ret_missing);
 
 /* The program's own trim of the device. */
 CUresult graphs_trim(CUdevice ordinal);

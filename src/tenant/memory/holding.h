@@ -30,7 +30,7 @@ enum holding_table {
 	HOLDING_CREATED, /* the handle; references are handles, mappings and bindings; no context's */
 	HOLDING_ARRAYS,	 /* the array */
 	HOLDING_SHELVES, /* the life of a context: its small arrays' chunks; references are arrays */
-	HOLDING_IMAGES,	 /* a hash of module or library and life */
+	HOLDING_IMAGES,	 /* a hash of a module's or library's number (managed_data.h) and life */
 	HOLDING_CONTEXTS, /* the context, with its own life */
 	HOLDING_TABLES
 };

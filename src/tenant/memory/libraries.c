@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/guard.h"
-#include "tenant/memory/managed_data.h"
+#include "tenant/memory/marks.h"
 #include "tenant/memory/table.h"
 
 /* Longest wait for an unloading of ours, and of that for calls under way, of which one may compile. */
@@ -29,8 +29,14 @@
 #define IS_KNOWN   4u
 #define IS_USED	   8u
 
-/* key: the library; a: bytes, of its image or as measured; b: of managed variables; c: the above. */
+/*
+ * key: the library; a: bytes, of its image or as measured; b: of managed variables; c: the above; d: its number
+ * (table_number()).
+ */
 static struct table libraries;
+
+/* Contexts in which a library is loaded. key: a hash of both; a: its number; b: the context's life. */
+static struct table loaded_in;
 
 /* key: a library that was unloaded here, or a kernel of one. */
 static struct table gone;
@@ -170,7 +176,7 @@ static bool bury_all(CUlibrary library, CUkernel const *kernels, unsigned count)
 
 bool libraries_keep(CUlibrary library, const struct image *image)
 {
-	struct table_entry entry = {.key = (uintptr_t)library};
+	struct table_entry entry = {.key = (uintptr_t)library, .d = table_number()};
 
 	if (state_enter() != STATE_OPEN)
 		return true;
@@ -186,10 +192,54 @@ bool libraries_keep(CUlibrary library, const struct image *image)
 	return table_put(&libraries, entry) == 0;
 }
 
-void libraries_forget(CUlibrary library)
+static bool is_of_number(const struct table_entry *entry, uint64_t number)
 {
-	if (table_take(&libraries, (uintptr_t)library, NULL) != 0)
-		log_debug("a library is not known");
+	return entry->a == number;
+}
+
+static bool is_of_life(const struct table_entry *entry, uint64_t life)
+{
+	return entry->b == life;
+}
+
+static void forget_loaded(table_wanted_fn *is_wanted, uint64_t what)
+{
+	struct table_cursor cursor = {0};
+	struct table_entry entry;
+
+	while (table_take_next(&loaded_in, is_wanted, what, &cursor, &entry) == 0)
+		continue;
+}
+
+void libraries_life_ended(struct device *device, uint64_t life)
+{
+	(void)device;
+	forget_loaded(is_of_life, life);
+}
+
+/* Unless the driver has given its handle to another one by now, which it was not asked to unload. */
+static void know_again(const struct table_entry *known)
+{
+	TABLE_SCOPE place = table_enter(&libraries, known->key, true);
+
+	if (place.entry && !place.entry->d)
+		*place.entry = *known;
+}
+
+CUresult libraries_end(CUlibrary library)
+{
+	struct table_entry known;
+	bool is_known = table_take(&libraries, (uintptr_t)library, &known) == 0;
+	uint64_t unloading = marks_unload_begin(library);
+	CUresult r = cuda.cuLibraryUnload(library);
+
+	FAULT("libraries: the driver was asked to unload");
+	if (is_known && r == CUDA_SUCCESS)
+		forget_loaded(is_of_number, known.d);
+	else if (is_known)
+		know_again(&known);
+	marks_unload_end(library, unloading, r == CUDA_SUCCESS);
+	return r;
 }
 
 struct image libraries_image(CUlibrary library)
@@ -203,6 +253,30 @@ struct image libraries_image(CUlibrary library)
 		.managed_bytes = entry.b,
 		.has_heap = entry.c & HAS_HEAP,
 		.has_printf = entry.c & HAS_PRINTF};
+}
+
+uint64_t libraries_number(CUlibrary library)
+{
+	struct table_entry entry;
+
+	return library && table_get(&libraries, (uintptr_t)library, &entry) == 0 ? entry.d : 0;
+}
+
+void libraries_loaded_in(uint64_t number, uint64_t life)
+{
+	struct table_entry entry = {.key = table_key_of(number, life), .a = number, .b = life};
+
+	if (number && life && table_put(&loaded_in, entry) != 0)
+		log_debug("what a library takes is asked for once more");
+}
+
+bool libraries_is_loaded_in(CUlibrary library, uint64_t life)
+{
+	uint64_t number = libraries_number(library);
+	struct table_entry entry;
+
+	return number && life && table_get(&loaded_in, table_key_of(number, life), &entry) == 0 &&
+	       entry.a == number && entry.b == life;
 }
 
 void libraries_used(CUlibrary library, const struct growth *growth)
@@ -256,13 +330,9 @@ static bool unload(CUlibrary library, struct device *device)
 	FAULT("libraries: unloading");
 	begin_guard(device, &guard);
 	guard.is_end = true;
-	is_gone = cuda.cuLibraryUnload(library) == CUDA_SUCCESS;
-	if (is_gone) {
-		libraries_forget(library);
-		managed_data_unloaded(library);
-	} else {
+	is_gone = libraries_end(library) == CUDA_SUCCESS;
+	if (!is_gone)
 		dig_up_all(library, kernels, count);
-	}
 	guard_end(&guard);
 	return is_gone;
 }
@@ -376,6 +446,7 @@ void libraries_given_module(CUmodule module)
 void libraries_reset_after_fork(void)
 {
 	table_forget(&libraries);
+	table_forget(&loaded_in);
 	table_forget(&gone);
 	table_forget(&pending);
 	atomic_store(&gone_count, 0);

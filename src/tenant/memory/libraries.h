@@ -17,9 +17,25 @@
 struct device;
 struct growth;
 
-/* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
+/* Keeps what a library's image tells; false without memory. */
 bool libraries_keep(CUlibrary library, const struct image *image) MUST_CHECK;
-void libraries_forget(CUlibrary library);
+
+/*
+ * Unloads it in the driver, whose answer is returned, and forgets it. Nothing of it is under its handle when the driver is
+ * asked, which may give that to the next one before we hear of the end.
+ */
+CUresult libraries_end(CUlibrary library);
+
+/* The number of a library, which no other one of this process has; 0: it is not known. */
+uint64_t libraries_number(CUlibrary library);
+
+/*
+ * Contexts in which a library is loaded: it takes nothing there any more but for functions. By the number that it had when its
+ * use began, and the context's life (contexts.h); nothing is noted for 0.
+ */
+void libraries_loaded_in(uint64_t number, uint64_t life);
+bool libraries_is_loaded_in(CUlibrary library, uint64_t life);
+void libraries_life_ended(struct device *device, uint64_t life);
 
 /* What the library will take when it is loaded into one more context; nothing is known of another's library. */
 struct image libraries_image(CUlibrary library);

@@ -19,5 +19,17 @@ CUresult managed_data_begin(uint64_t bytes, struct charge *ret_charge) MUST_CHEC
  */
 bool managed_data_keep(const void *owner, struct charge *charge) MUST_CHECK;
 
-/* The module or library was unloaded. */
-void managed_data_unloaded(const void *owner);
+/*
+ * A module or library is being unloaded: from now on its handle has none, as the driver may give it to the next one before we
+ * hear of the end. Returns its number, which no other one has, for managed_data_unloaded(); 0: it had none.
+ */
+uint64_t managed_data_unloading(const void *owner) MUST_CHECK;
+
+/* The driver has answered: is_gone gives back, and else all is the owner's again. */
+void managed_data_unloaded(const void *owner, uint64_t number, bool is_gone);
+
+/* The driver has given out a new module or library. What its handle still has is of one that ended unseen: charged until its context ends. */
+void managed_data_begin_owner(const void *owner);
+
+/* For a child of fork(). */
+void managed_data_reset_after_fork(void);

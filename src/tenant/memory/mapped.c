@@ -304,6 +304,15 @@ CUresult mapped_stay_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *
 	return r;
 }
 
+uint64_t mapped_range_bytes(const struct mapped_range *range)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < range->count; i++)
+		bytes += range->parts[i].bytes;
+	return bytes;
+}
+
 static bool stays(const struct mapped_part *part)
 {
 	const struct mapped_reference *reference = &part->reference;

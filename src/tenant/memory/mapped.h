@@ -76,6 +76,8 @@ void mapped_unmap_end(struct mapped_range *range, bool is_unmapped);
  */
 CUresult mapped_stay_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range) MUST_CHECK;
 bool mapped_stay_end(struct mapped_range *range, bool is_made);
+/* What is pinned has so many bytes in all: fewer than the range where there is a gap in it. */
+uint64_t mapped_range_bytes(const struct mapped_range *range);
 
 /* For a child of fork(). */
 void mapped_reset_after_fork(void);

@@ -36,20 +36,29 @@ CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_
 		return r;
 	if (!holding_share(HOLDING_CREATED, handle, &memory, 0, &ret_export->shared))
 		return r;
-	/* From here on the shared allocation itself is held, whatever becomes of the handle. */
+	/* From here on the shared allocation itself is held. The pin stays: the handle may be other memory's when the driver is asked. */
 	ret_export->is_shared = true;
 	ipc_hold_again(ret_export->shared);
-	mapped_refer_end(reference, false);
 	return r;
 }
 
-/* A descriptor without a mark would keep the memory when nobody is charged for it any more. */
-static bool end_shared(unsigned shared, int fd, const struct shared_name *name)
+/*
+ * A descriptor without a mark would keep the memory when nobody is charged for it any more; so would one of memory that has got the handle
+ * meanwhile.
+ */
+static bool end_shared(
+	const struct mapped_export *export, bool is_made, int fd, const struct shared_name *name)
 {
-	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_name(shared, name);
+	const struct mapped_reference *reference = &export->reference;
+	bool is_right =
+		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial) || !is_made;
 
-	ipc_let_go(shared, false);
-	return is_known || fd < 0;
+	if (is_right && is_made)
+		is_right = (fd >= 0 ? mark_descriptor(export->shared, fd)
+				    : ipc_set_name(export->shared, name)) ||
+			   fd < 0;
+	ipc_let_go(export->shared, false);
+	return is_right;
 }
 
 bool mapped_export_end(
@@ -61,11 +70,9 @@ bool mapped_export_end(
 	FAULT("mapped: exported");
 	if (reference->is_object && is_made)
 		return holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial);
-	if (export->is_shared && is_made)
-		is_known = end_shared(export->shared, fd, name);
-	else if (export->is_shared)
-		ipc_let_go(export->shared, false);
-	else if (reference->serial) {
+	if (export->is_shared) {
+		is_known = end_shared(export, is_made, fd, name);
+	} else if (reference->serial) {
 		/* What finds no place in the region may outlive this process, and nobody would be charged for it. */
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
 		if (is_made && fd >= 0)

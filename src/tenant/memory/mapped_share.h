@@ -12,7 +12,7 @@ struct shared_name;
  * handle with this name. Whoever imports it in this slice pays nothing more.
  */
 struct mapped_export {
-	struct mapped_reference reference; /* pinned, where it cannot be shared */
+	struct mapped_reference reference; /* pinned */
 	bool is_shared;
 	unsigned shared;
 };

@@ -7,6 +7,7 @@
 #include "tenant/memory/table.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -120,6 +121,21 @@ static void remove_entry(struct table_shard *s, struct table_entry *e)
 	}
 	s->entries[hole].key = 0;
 	s->count--;
+}
+
+uint64_t table_key_of(uint64_t a, uint64_t b)
+{
+	uint64_t key = hash_u64(hash_u64(a) + b);
+
+	return key ? key : 1;
+}
+
+uint64_t table_number(void)
+{
+	static _Atomic uint64_t last;
+
+	/* relaxed: each is another one */
+	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
 int table_put(struct table *t, struct table_entry entry)

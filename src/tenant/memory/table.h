@@ -46,6 +46,12 @@ struct table {
 	struct table_shard shards[TABLE_SHARDS];
 };
 
+/* The key of two words. */
+uint64_t table_key_of(uint64_t a, uint64_t b);
+
+/* A number that was not given before, and never 0: it tells apart what has one key after the other, as handles come again. */
+uint64_t table_number(void);
+
 /* Adds the entry, or replaces the one with its key. -ENOMEM; the table is then as before. */
 int table_put(struct table *t, struct table_entry entry) MUST_CHECK;
 

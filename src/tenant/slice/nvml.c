@@ -9,10 +9,31 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "tenant/driver/attach.h"
 
+/* To look for the driver's reads the process's mappings, and loads a library to see whose it is. */
+#define LOOK_NS UINT64_C(1000000000)
+
+static uint64_t rest_until_ns; /* with the session's lock; after a look that found none */
+
+/* Before the driver is there the next look may find what this one does not. */
+static bool load(void)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (!attach_has_cuda)
+		return attach_load_nvml();
+	if (now_ns < rest_until_ns)
+		return false;
+	if (attach_load_nvml())
+		return true;
+	rest_until_ns = now_ns + LOOK_NS;
+	return false;
+}
+
 /* Never ended: to end it after each question would cost its whole beginning each time. */
-static struct nvml_session session = {.driver = &nvml, .load = attach_load_nvml};
+static struct nvml_session session = {.driver = &nvml, .load = load};
 
 static _Atomic unsigned
 	program_beginnings; /* in a child of fork() as in its parent: NVML's own count is, too */
@@ -31,19 +52,27 @@ bool nvml_program_may_end(void)
 	return count > 0;
 }
 
+/* What was begun before the driver was there may be another NVML than the driver's. */
+static int begin(void)
+{
+	if (UNLIKELY(attach_nvml_is_early()))
+		nvml_session_end(&session);
+	return nvml_session_begin(&session);
+}
+
 /* Where it was ended beside us it is begun anew. */
 static int find(const char *uuid, nvmlDevice_t *ret_device)
 {
-	int r = nvml_session_begin(&session);
+	int r = begin();
 
 	if (r == 0 && nvml_session_is_lost(&session))
-		r = nvml_session_begin(&session);
+		r = begin();
 	return r < 0 ? r : nvml_find_device(&nvml, uuid, ret_device);
 }
 
 int nvml_index_of(const char *uuid, unsigned *ret_index)
 {
-	int r = nvml_session_begin(&session);
+	int r = begin();
 
 	return r < 0 ? r : nvml_find_index(&nvml, uuid, ret_index);
 }
@@ -87,4 +116,5 @@ bool nvml_is_begun(void)
 void nvml_reset_after_fork(void)
 {
 	nvml_session_reset_after_fork(&session);
+	rest_until_ns = 0;
 }

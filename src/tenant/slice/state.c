@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/lock.h"
@@ -38,7 +39,15 @@ struct state state = {.region = {.fd = -1}}; /* no file is open yet, and 0 is th
 static struct state_word plain_word;
 HOT_WORD _Atomic(struct state_word *) state_word = &plain_word;
 static _Atomic bool was_begun; /* by this process, or by one whose child it is */
+/*
+ * Calls of cuInit() that are under way or have succeeded, of this process or of one whose child it is. In memory that a child of any
+ * fork inherits, so that it knows of them when its word does not.
+ */
+static _Atomic uint64_t driver_inits;
 enum { RESETTING = 1, RESET };
+
+/* Longest wait for the thread that clears up. */
+#define RESET_WAIT_NS UINT64_C(1000000000)
 
 static struct lock begin_lock;
 static struct lock device_lock;
@@ -51,6 +60,7 @@ static void wipe(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&plain_word.mode, STATE_NEW, memory_order_relaxed);
 	atomic_store_explicit(&plain_word.fork_reset, 0, memory_order_relaxed);
+	atomic_store_explicit(&plain_word.has_asked_driver, 0, memory_order_relaxed);
 }
 
 /*
@@ -192,10 +202,12 @@ static enum state_mode decide(void)
 
 /*
  * In a child of fork(): this process began before (the variable says so), and yet its word says that
- * nothing was begun (the page was wiped). Of the child's threads the first one clears up.
+ * nothing was begun (the page was wiped). Of the child's threads the first one clears up. Where that takes too long, as it is
+ * stopped there, or this is a handler of a signal above it, the process is refused for good: calls ask more than once.
  */
 static void reset_once(void)
 {
+	uint64_t deadline;
 	struct state_word *word;
 	uint32_t nothing = 0;
 
@@ -209,9 +221,56 @@ static void reset_once(void)
 		/* pairs with the acquire below */
 		atomic_store_explicit(&word->fork_reset, RESET, memory_order_release);
 	}
+	deadline = clock_now_ns() + RESET_WAIT_NS;
 	/* pairs with the release above; the other thread needs microseconds */
-	while (atomic_load_explicit(&word->fork_reset, memory_order_acquire) != RESET)
-		lock_pause();
+	for (unsigned i = 0; atomic_load_explicit(&word->fork_reset, memory_order_acquire) != RESET;
+		i++) {
+		if (clock_now_ns() > deadline) {
+			state_on_failure("fork", "another thread takes too long to begin anew");
+			return;
+		}
+		lock_rest(i);
+	}
+}
+
+static bool has_anothers_driver(void)
+{
+	struct state_word *word;
+
+	/* pairs with the addition in state_driver_begins(): who sees the count sees the word */
+	if (!atomic_load(&driver_inits))
+		return false;
+	/* relaxed: as the count was seen */
+	word = atomic_load_explicit(&state_word, memory_order_relaxed);
+	return !atomic_load(&word->has_asked_driver);
+}
+
+/* The word before the count: another thread must not take the driver for an ancestor's meanwhile. */
+void state_driver_begins(void)
+{
+	int saved_errno = errno;
+	struct state_word *word;
+
+	reset_once();
+	LOCK_SCOPE_OWN(&begin_lock);
+	make_word();
+	/* relaxed: changed under the lock only */
+	word = atomic_load_explicit(&state_word, memory_order_relaxed);
+	atomic_store(&word->has_asked_driver, 1);
+	atomic_fetch_add(&driver_inits, 1);
+	errno = saved_errno;
+}
+
+void state_driver_begun(bool is_initialised)
+{
+	if (!is_initialised)
+		atomic_fetch_sub(&driver_inits, 1);
+}
+
+void state_meet_driver(void)
+{
+	if (has_anothers_driver())
+		state_begin();
 }
 
 enum state_mode state_begin(void)
@@ -232,6 +291,8 @@ enum state_mode state_begin(void)
 		atomic_store(&word->fork_reset, RESET);
 		/* pairs with the acquire in reset_once() */
 		atomic_store_explicit(&was_begun, true, memory_order_release);
+		if (has_anothers_driver())
+			attach_refuse_cuda();
 		mode = decide();
 		/* pairs with the acquire in state_enter() */
 		atomic_store_explicit(&word->mode, mode, memory_order_release);

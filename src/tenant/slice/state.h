@@ -14,15 +14,9 @@
 #include "base/bits.h"
 #include "gpu/abi/cuda.h"
 #include "region/region.h"
+#include "tenant/slice/begun.h"
 
 #define STATE_ORDINALS 64 /* CUDA devices of a process that we can tell apart */
-
-enum state_mode {
-	STATE_NEW = 0, /* nothing was begun; what a child of fork() sees */
-	STATE_ASIDE,   /* no quota and no books: every call goes straight to the driver */
-	STATE_OPEN,    /* every charge is decided by the ledger */
-	STATE_CLOSED,  /* quotas cannot be enforced: every charge is refused */
-};
 
 /* A device of this process. */
 struct device {
@@ -41,14 +35,17 @@ struct state {
 };
 extern struct state state;
 
-/* The words that a child of fork() finds as zero (see state.c). */
-struct state_word {
-	_Atomic uint32_t mode; /* enum state_mode */
-	_Atomic uint32_t fork_reset;
-};
-extern _Atomic(struct state_word *) state_word;
-
 enum state_mode state_begin(void);
+
+/*
+ * Around the driver's cuInit(), whoever calls it: the driver in this memory is this process's from then on. Where an ancestor by fork has
+ * called it, the driver knows that ancestor, whose memory and work all would be that is asked of it here.
+ */
+void state_driver_begins(void);
+void state_driver_begun(bool is_initialised);
+
+/* Begins where the driver is an ancestor's, so that it is refused (attach_refuse_cuda()). Before a call that may be a process's first. */
+void state_meet_driver(void);
 
 /* Every charge is refused, in children of fork() as well. Context: before main(). */
 void state_close_for_ever(void);
@@ -65,15 +62,6 @@ static inline enum state_mode state_enter(void)
 	uint32_t mode = atomic_load_explicit(&word->mode, memory_order_acquire);
 
 	return LIKELY(mode != STATE_NEW) ? (enum state_mode)mode : state_begin();
-}
-
-/* Whether this process has entered already; a child of fork() that has not is not made to. */
-static inline bool state_has_begun(void)
-{
-	/* relaxed, both: only to know whether to enter */
-	struct state_word *word = atomic_load_explicit(&state_word, memory_order_relaxed);
-
-	return atomic_load_explicit(&word->mode, memory_order_relaxed) != STATE_NEW;
 }
 
 /*

@@ -154,12 +154,12 @@ class Node:
         return sum(used.get(pid, 0) for pid in pids)
 
     def books_bytes(self, slice_):
-        """What the slice's books say that it uses of its first device."""
+        """What the slice's books say that it uses of the first device."""
         done = subprocess.run([self.vgpu, "list", "--json", "--region", slice_.region],
                               env=self.env(), capture_output=True, text=True, check=False)
         try:
-            slices = json.loads(done.stdout)["slices"]
-            return slices[0]["devices"][0]["used_bytes"]
+            devices = json.loads(done.stdout)["slices"][0]["devices"]
+            return next((d for d in devices if d["index"] == 0), devices[0])["used_bytes"]
         except (ValueError, KeyError, IndexError):
             return 0 if done.returncode == 0 else None
 

@@ -470,6 +470,27 @@ static void a_child_of_fork_knows_nothing_of_its_parents_graphs(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* As it takes nothing: some programs make their graph anew for each step, and update the executable one. */
+static void a_full_slice_updates_its_graphs(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "graph g");
+	expect(t, OK, "gspin g 20 1");
+	expect(t, OK, "instantiate e g");
+	expect(t, OK, "glaunch e");
+	expect(t, OK, "graph h");
+	expect(t, OK, "gspin h 20 2");
+	expect(t, OUT_OF_MEMORY, "fill 1m");
+	for (int i = 0; i < 5; i++) {
+		expect(t, OK, "update e h");
+		expect(t, OK, "glaunch e");
+	}
+	expect(t, OUT_OF_MEMORY, "instantiate f h");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void a_graph_of_a_handle_that_was_used_before_is_a_new_one(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -511,6 +532,7 @@ int main(void)
 		test_with_node(a_driver_that_does_not_tell_what_it_holds_is_charged_the_most),
 		test_with_node(the_drivers_memory_for_nodes_is_found_and_charged),
 		test_with_node(an_executable_graph_can_be_changed_in_every_way),
+		test_with_node(a_full_slice_updates_its_graphs),
 		test_with_node(a_child_of_fork_knows_nothing_of_its_parents_graphs),
 		test_with_node(a_graph_of_a_handle_that_was_used_before_is_a_new_one),
 	};

@@ -93,6 +93,8 @@ static CUresult describe(CUgraphNodeParams *params, struct work *ret_work)
 	kernel = kernel_check(wanted->func ? (const void *)wanted->func : wanted->kern);
 	if (!kernel->module->is_library)
 		return CUDA_SUCCESS;
+	/* It is told, whoever named none (H200, driver 580). */
+	ret_work->kernel.params.ctx = (CUcontext)ret_work->context;
 	return found == CUDA_SUCCESS
 		       ? library_instantiate(kernel->module, ret_work->context, &module)
 		       : found;

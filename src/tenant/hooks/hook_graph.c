@@ -18,7 +18,10 @@
 #include "tenant/memory/marks.h"
 #include "tenant/memory/runtime.h"
 
-/* What the driver keeps for each node of an executable graph: 2.6 KiB (H200, driver 580). */
+/*
+ * What the driver keeps for each node of an executable graph: 2.6 KiB. An update takes none, as both have the same nodes (both H200,
+ * driver 580).
+ */
 #define NODE_BYTES	UINT64_C(4096)
 #define NODE_STEP_BYTES UINT64_C(0x200000)
 
@@ -118,9 +121,10 @@ static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 	/* First, as it may wait: nothing is reserved meanwhile. */
 	if (r == CUDA_SUCCESS && into)
 		r = graphs_widen(into, m->survey.devices);
-	return r == CUDA_SUCCESS ? making_reserve(m, round_up_u64(m->survey.node_count * NODE_BYTES,
-							     NODE_STEP_BYTES))
-				 : r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	return making_reserve(
+		m, into ? 0 : round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES));
 }
 
 /* Before an executable graph is made. */

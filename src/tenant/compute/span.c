@@ -136,11 +136,15 @@ static uint64_t find_hidden(struct meter *m, const struct span *span, uint64_t t
 		       : 0;
 }
 
-/* How often what ran on counts. What is found out by chance stands for as much that is not; beside others' work any takes somewhat longer. */
+/*
+ * How often what ran on counts. What is found out by chance stands for as much that is not; beside others' work any takes somewhat longer. Where each
+ * piece is measured it stands for itself: it may have been no work at all, but the processor that was away within a launch.
+ */
 static unsigned times_of(const struct meter *m, const struct span *span, uint64_t hidden_ns,
 	uint64_t took_ns, uint64_t now_ns)
 {
-	return hidden_ns && took_ns > 2 * span->expected_ns && !doubts_are_all(m->books, now_ns)
+	return span->is_drawn && hidden_ns && took_ns > 2 * span->expected_ns &&
+			       !doubts_are_all(m->books, now_ns)
 		       ? DOUBTED
 		       : 1;
 }

@@ -245,8 +245,7 @@ void limits_poll(void)
 	/* relaxed: a poll too early or late does no harm */
 	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
 		return;
-	now_ns = clock_now_ns();
-	if (!poll_is_due(now_ns))
+	if (!poll_is_due(&now_ns))
 		return;
 	state_refresh_limits(false);
 	say_looked(now_ns);

@@ -18,8 +18,8 @@ enum gate_mode {
 extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
 extern _Atomic uint64_t gate_next_poll; /* in clock_ticks() */
 
-/* Sets the next poll, by what the poll before tells of the ticks' rate; false where another thread does. */
-bool poll_is_due(uint64_t now_ns);
+/* Sets the next poll, by what the poll before tells of the ticks' rate; false where another thread does. Tells the time in any case. */
+bool poll_is_due(uint64_t *ret_now_ns);
 
 /* The clock at these ticks, to some us; costs 2 ns where clock_now_ns() costs 27. */
 uint64_t poll_now_ns(uint64_t ticks);

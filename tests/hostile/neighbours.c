@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] [some] [later] [first] PROGRAM...: what each program that means harm costs the other slices of the device.
+ * neighbours SLICES [lend] [some] [later] [first] [streams] PROGRAM...: what each program that means harm costs the other slices of the device.
  * lend: each may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
  * later: judged when it has been there for a minute, and each of its processes knows its work. first: the program is there before
  * the others, and alone. What it queued then nobody can take back, so it is no more than the half that the driver leaves the
- * others beside it.
+ * others beside it. streams: the others give some of their work to a second stream.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -35,8 +35,10 @@
 #define ALONE_NS      (1000 * MS)
 #define HALF_PERMILLE 465 /* of two programs that always work; the rest is changing over */
 #define ROLE	      "HOSTILE_ROLE"
+#define ROLE_STREAMS  "streams"
 #define KERNEL_NS     500000u
-#define AHEAD	      8u /* of them, and as many that are under way */
+#define AHEAD	      8u  /* of them, and as many that are under way */
+#define SECOND	      32u /* each of so many is the second stream's */
 #define SOME	      5u
 #define SKIPPED	      77 /* what meson takes for a skipped test */
 
@@ -52,7 +54,7 @@ struct scene {
 	char folder[128];
 	struct machine *machine;
 	unsigned count;
-	bool is_lending, is_later, is_first;
+	bool is_lending, is_later, is_first, has_streams;
 	pid_t pids[SLICES]; /* the first one's is the program that means harm */
 	uint64_t busy_ns[SLICES][STEPS + 1];
 	uint64_t at_ns[STEPS + 1];
@@ -72,13 +74,16 @@ static void work(void)
 {
 	CUfunction kernel;
 	CUevent events[2];
+	CUstream second = NULL;
 
 	served_begin();
 	kernel = served_kernel();
+	if (strcmp(getenv(ROLE), ROLE_STREAMS) == 0)
+		MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
 	for (unsigned i = 0; i < 2; i++)
 		MUST(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
 	for (unsigned i = 1;; i++) {
-		served_launch(kernel, NULL, KERNEL_NS);
+		served_launch(kernel, i % SECOND ? NULL : second, KERNEL_NS);
 		keep_short(events, i);
 	}
 }
@@ -228,7 +233,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 static void begin_honest(struct scene *s, unsigned from)
 {
 	for (unsigned i = from; i < s->count; i++)
-		begin(s, i, "/proc/self/exe", "work");
+		begin(s, i, "/proc/self/exe", s->has_streams ? ROLE_STREAMS : "work");
 	served_sleep(SETTLE_NS);
 }
 
@@ -309,6 +314,8 @@ int main(int argc, char **argv)
 			how.is_later = true;
 		else if (strcmp(argv[first], "first") == 0)
 			how.is_first = true;
+		else if (strcmp(argv[first], "streams") == 0)
+			how.has_streams = true;
 		else
 			each = SOME;
 	}

@@ -54,7 +54,8 @@ void stream_state_end_open(struct stream_state *s, uint64_t now_ns)
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
 	if (!stream_state_is_continued(s, now_ns)) {
-		uint64_t last_ns = s->last_ns;
+		/* Of the process: its other streams may have gone on. */
+		uint64_t last_ns = streams_last_ns(s->meter, now_ns);
 
 		doubt(s, now_ns);
 		stream_state_break(s, now_ns);

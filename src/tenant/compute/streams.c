@@ -80,6 +80,21 @@ uint64_t streams_end_ns(const struct meter *m)
 	return latest;
 }
 
+uint64_t streams_last_ns(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		const struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_used && (s->users || stream_state_has_calls(s)))
+			return now_ns;
+		if (s->is_used && s->last_ns > latest)
+			latest = s->last_ns;
+	}
+	return latest;
+}
+
 uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_ns)
 {
 	const struct streams *streams = &work->meter->streams;

@@ -54,6 +54,9 @@ uint64_t streams_begin_ns(const struct meter *meter, uint64_t now_ns);
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t streams_end_ns(const struct meter *meter);
 
+/* When the process last gave work; now, while a call of it waits to do so or for what it gave to a stream. */
+uint64_t streams_last_ns(const struct meter *meter, uint64_t now_ns);
+
 /* How long all that the others have should take from now on, were it done one after the other. */
 uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_ns);
 

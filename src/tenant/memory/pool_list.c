@@ -124,6 +124,18 @@ static struct pool *find_after_creations(CUmemoryPool handle)
 	return pool_list_find(handle);
 }
 
+bool pool_list_is_any_coming(void)
+{
+	return atomic_load(&creations) > 0;
+}
+
+struct pool *pool_list_find_made(CUmemoryPool handle)
+{
+	struct pool *p = pool_list_find_asked(handle);
+
+	return p ? p : find_after_creations(handle);
+}
+
 static bool is_default(CUmemoryPool handle, CUdevice ordinal)
 {
 	CUmemoryPool own;
@@ -158,7 +170,7 @@ struct pool *pool_list_find_anywhere(CUmemoryPool handle)
 	if (LIKELY(p) || !handle || pool_list_find_asked(handle))
 		return p;
 	p = find_after_creations(handle);
-	if (p || atomic_load(&creations) > 0 || !cuda.cuDeviceGetDefaultMemPool ||
+	if (p || pool_list_is_any_coming() || !cuda.cuDeviceGetDefaultMemPool ||
 		!cuda.cuDeviceGetCount || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
 		return p;
 	for (CUdevice i = 0; i < count; i++)

@@ -17,7 +17,7 @@ struct pool {
 	struct pool *next; /* never changes once it is in the list */
 	enum charge_kind
 		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
-	bool may_end; /* the program can destroy it, and what it holds is charged to a device */
+	bool may_end; /* the program can destroy it */
 	_Atomic(CUmemoryPool) handle; /* NULL: the program has destroyed it; of graphs: itself */
 	_Atomic(CUmemoryPool) asked;  /* the same until the driver destroys it, too */
 	_Atomic uint32_t users;	      /* trims of ours that use it now */
@@ -63,6 +63,10 @@ static inline bool pool_is_of_graphs(const struct pool *p)
 
 /* The pool that the driver knows by this handle, though the program may have destroyed it. */
 struct pool *pool_list_find_asked(CUmemoryPool handle);
+
+/* The same, which another thread may just be making. Where it is NULL, and any is coming still, it may be known later. */
+struct pool *pool_list_find_made(CUmemoryPool handle);
+bool pool_list_is_any_coming(void);
 
 /*
  * The same as pool_list_find(), entered where it is a device's own, the host's, or one of which nobody knows whose it is,

@@ -4,7 +4,8 @@
  *
  * The driver says nothing of a pool that it was told to destroy, though it holds memory until the last of it is
  * freed and every stream has come to that. So a pool that the program destroys is destroyed in the driver when it
- * holds nothing: until then it can be asked.
+ * holds nothing: until then it can be asked. One that is not on a device is destroyed when no allocation from it is under way: the
+ * driver may give its handle to a device's before that is there.
  */
 #include "tenant/memory/pools.h"
 
@@ -107,7 +108,7 @@ static bool are_users_gone(const struct pool *p)
 }
 
 /*
- * The handle of a pool that the program has destroyed and that holds nothing; from now on none of our own
+ * The handle of a pool that the program has destroyed and that holds nothing of a device; from now on none of our own
  * questions uses it. NULL: not now. An allocation counts as under way before it reads the handle that the
  * program has taken away before, and both are sequentially consistent; and what is allocated, or is to be freed
  * by a stream that has not got there, is held.
@@ -120,7 +121,7 @@ static CUmemoryPool take_empty(struct pool *p)
 	lock_enter(&p->lock);
 	handle = atomic_load(&p->asked);
 	if (!handle || atomic_load(&p->handle) || atomic_load(&p->under_way) > 0 ||
-		!pool_reading_ask(p, handle, &held) || held > 0)
+		(p->device && (!pool_reading_ask(p, handle, &held) || held > 0)))
 		handle = NULL;
 	else
 		atomic_store(&p->asked, NULL);
@@ -138,7 +139,8 @@ static void finish(struct pool *p)
 	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 	CUmemoryPool empty;
 
-	trim_one(p);
+	if (p->device)
+		trim_one(p);
 	empty = take_empty(p);
 	FAULT("pool: without handle");
 	if (empty)
@@ -199,8 +201,12 @@ void pools_end(struct pool *pool)
 	if (!pool->may_end)
 		return;
 	atomic_fetch_sub(&pool->under_way, 1);
-	if (pools_is_gone(pool))
+	if (!pools_is_gone(pool))
+		return;
+	if (pool->device)
 		mark_dirty(pool);
+	else
+		look_at(pool);
 }
 
 bool pools_is_gone(const struct pool *pool)
@@ -233,7 +239,7 @@ int pools_add(CUmemoryPool handle, struct device *device)
 	/* Another thread was faster: it knew the handle before the driver gave it out. */
 	if (there && there->device == device && !pools_is_gone(there))
 		return 0;
-	p = pool_list_enter(handle, device, device != NULL);
+	p = pool_list_enter(handle, device, true);
 	if (!p)
 		return -ENOMEM;
 	/* The driver gives a handle out again when its pool is gone. What is in it is read before it is forgotten. */
@@ -247,10 +253,13 @@ int pools_add(CUmemoryPool handle, struct device *device)
 
 CUresult pools_destroy(CUmemoryPool handle)
 {
-	struct pool *p = handle ? pool_list_find_asked(handle) : NULL;
+	struct pool *p = handle ? pool_list_find_made(handle) : NULL;
 	CUmemoryPool expected = handle;
 	CUresult r;
 
+	/* One that nobody knows yet may be used when it is known: the driver must not end it before. */
+	if (handle && !p && pool_list_is_any_coming())
+		return CUDA_ERROR_NOT_READY;
 	if (p && p->may_end) {
 		pool_reading_renew(p);
 		if (!atomic_compare_exchange_strong(&p->handle, &expected, NULL))

@@ -49,12 +49,13 @@ static void exchange(enum way way)
 		.bytesize = 8 * GIB};
 
 	if (way == OTHER_CODE) {
-		/* Of 20 one has the place of the one that went. */
+		/* Of 20 that come and go one has the place of the one that went. */
 		CUfunction before = function;
 
-		cuModuleUnload(module);
-		for (unsigned i = 0; i < 20 && (i == 0 || function != before); i++)
+		for (unsigned i = 0; i < 20 && (i == 0 || function != before); i++) {
+			cuModuleUnload(module);
 			load(&codes[way]);
+		}
 		return;
 	}
 	cuGraphDestroyNode(node);

@@ -8,6 +8,12 @@
 #include "sim/cuda/model/code/library.h"
 #include "sim/cuda/model/code/module.h"
 
+static CUresult new_library(struct image *image, struct module **ret_library)
+{
+	LOCK_SCOPE(&driver.memory_lock);
+	return library_new(image, ret_library);
+}
+
 static CUresult load_library(CUlibrary *ret_library, const void *data)
 {
 	struct module *library;
@@ -20,7 +26,7 @@ static CUresult load_library(CUlibrary *ret_library, const void *data)
 	r = image_read(data, &image);
 	if (r != 0)
 		return module_read_error(r);
-	result = library_new(image, &library);
+	result = new_library(image, &library);
 	if (result != CUDA_SUCCESS)
 		image_free(image);
 	else

@@ -267,6 +267,29 @@ TEST(kernels_are_counted_and_listed)
 	EQUAL(cuLibraryEnumerateKernels(kernels, 3, (CUlibrary)module), CUDA_ERROR_INVALID_HANDLE);
 }
 
+/* Of libraries that come and go. One that has just ended is refused. */
+TEST(handles_come_again_soon_after_their_code_was_unloaded)
+{
+	CUlibrary first, library;
+	CUkernel first_kernel, kernel;
+	bool has_library = false, has_kernel = false;
+	unsigned count;
+
+	OK(cuInit(0));
+	first = load_library(plain_ptx);
+	OK(cuLibraryGetKernel(&first_kernel, first, "empty"));
+	OK(cuLibraryUnload(first));
+	EQUAL(cuLibraryGetKernelCount(&count, first), CUDA_ERROR_INVALID_HANDLE);
+	for (int i = 0; i < 10; i++) {
+		library = load_library(plain_ptx);
+		OK(cuLibraryGetKernel(&kernel, library, "empty"));
+		has_library |= library == first;
+		has_kernel |= kernel == first_kernel;
+		OK(cuLibraryUnload(library));
+	}
+	CHECK(has_library && has_kernel);
+}
+
 TEST(the_linker_makes_one_image_of_several_texts)
 {
 	CUlinkState state;
@@ -325,6 +348,7 @@ int main(void)
 		cmocka_unit_test(managed_variables_are_on_the_device_and_shown_for_nobody),
 		cmocka_unit_test(code_takes_memory_beyond_what_the_context_has),
 		cmocka_unit_test(kernels_are_counted_and_listed),
+		cmocka_unit_test(handles_come_again_soon_after_their_code_was_unloaded),
 		cmocka_unit_test(the_linker_makes_one_image_of_several_texts),
 		cmocka_unit_test(a_context_that_a_kernel_broke_says_so_until_it_ends),
 	};

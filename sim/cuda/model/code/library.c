@@ -11,14 +11,13 @@
 
 CUresult library_new(struct image *image, struct module **ret_library)
 {
-	struct module *library = calloc(1, sizeof(*library));
+	struct module *library = module_take_place();
 
 	if (!library)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	library->is_library = true;
 	library->image = image;
 	library->magic = MODULE_MAGIC;
-	driver_keep_relic(&library->relic);
 	*ret_library = library;
 	return CUDA_SUCCESS;
 }

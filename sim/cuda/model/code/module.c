@@ -28,9 +28,45 @@ struct module *module_check(const void *handle, bool is_library)
 		       : NULL;
 }
 
+/*
+ * What has ended, the oldest first. A handle of it is refused for a while; then the driver uses its memory again, as the
+ * real one does.
+ */
+#define DEAD_KEPT 4
+static struct module *dead_modules, **dead_modules_end = &dead_modules;
+static unsigned dead_module_count;
+
+static void bury_module(struct module *module)
+{
+	module->magic = 0;
+	module->next = NULL;
+	*dead_modules_end = module;
+	dead_modules_end = &module->next;
+	dead_module_count++;
+}
+
+struct module *module_take_place(void)
+{
+	struct module *module = dead_modules;
+	struct relic relic;
+
+	if (dead_module_count <= DEAD_KEPT) {
+		module = calloc(1, sizeof(*module));
+		if (module)
+			driver_keep_relic(&module->relic);
+		return module;
+	}
+	dead_modules = module->next;
+	dead_module_count--;
+	relic = module->relic;
+	memset(module, 0, sizeof(*module));
+	module->relic = relic;
+	return module;
+}
+
 CUresult module_new(struct context *context, struct image *image, struct module **ret_module)
 {
-	struct module *module = calloc(1, sizeof(*module));
+	struct module *module = module_take_place();
 	CUresult result;
 
 	if (!module)
@@ -39,11 +75,10 @@ CUresult module_new(struct context *context, struct image *image, struct module 
 	module->context = context;
 	result = module_take_memory(module);
 	if (result != CUDA_SUCCESS) {
-		free(module);
+		bury_module(module);
 		return result;
 	}
 	module->magic = MODULE_MAGIC;
-	driver_keep_relic(&module->relic);
 	module->next = context->modules;
 	if (context->modules)
 		context->modules->prev = module;
@@ -61,11 +96,7 @@ static void leave_library(struct module *module)
 	*link = module->next_instance;
 }
 
-/*
- * Kernels that have ended, the oldest first. A handle of one is refused for a while; then the driver uses its memory
- * again, as the real one does: the same address may be a kernel's at one time and a function's at another.
- */
-#define DEAD_KERNELS 32
+/* Kernels that have ended: the same address may be a kernel's at one time and a function's at another. */
 static struct kernel *dead, **dead_end = &dead;
 static unsigned dead_count;
 
@@ -88,7 +119,7 @@ static struct kernel *new_kernel(bool is_library)
 	struct kernel *oldest = dead;
 	char *memory;
 
-	if (dead_count < DEAD_KERNELS) {
+	if (dead_count <= DEAD_KEPT) {
 		memory = calloc(1, bytes);
 	} else {
 		dead = oldest->next;
@@ -124,7 +155,7 @@ void module_end(struct module *module)
 		module->kernels = kernel->next;
 		bury_kernel(kernel);
 	}
-	module->magic = 0;
+	bury_module(module);
 }
 
 void module_clear(struct context *context)

@@ -16,7 +16,7 @@
 struct context;
 struct kernel;
 
-/* Never freed, so that a stale handle is refused. */
+/* Never freed, so that a stale handle is refused for a while. Then it is another one's (module.c). */
 struct module {
 	uint32_t magic; /* 0 once unloaded */
 	bool is_library;
@@ -38,6 +38,8 @@ void module_clear(struct context *context);
 /* Under memory_lock: a module of an image (which stays the caller's on failure), and its end. */
 CUresult module_new(struct context *context, struct image *image, struct module **ret_module);
 void module_end(struct module *module);
+/* For a module or library that is about to be: all zero but for its relic; NULL without memory. */
+struct module *module_take_place(void);
 
 /* Device memory of a module as it is loaded and unloaded; its heap. Under memory_lock. */
 CUresult module_take_memory(struct module *module);

@@ -38,7 +38,7 @@
 #include "sim/cuda/entry.def"
 #undef ENTRY
 
-#define SLOW_CALLS 2
+#define SLOW_CALLS 4
 
 struct hostile {
 	uint64_t quota_bytes;	  /* of each device */

@@ -30,8 +30,10 @@ static CUresult loaded(CUresult r, CUmodule made, const struct image *image, str
 	struct guard guard;
 	bool has_room;
 
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS) {
 		managed_data_begin_owner(made);
+		code_pins_module(made);
+	}
 	has_room = code_load_end(image, load, r == CUDA_SUCCESS ? made : NULL);
 	if (has_room || r != CUDA_SUCCESS)
 		return r;
@@ -104,18 +106,36 @@ static void begin_end(struct guard *ret_guard)
 	ret_guard->is_end = true;
 }
 
+/* While none executable is made of a graph, and no call that uses it is under way. */
+static bool begin_unload(const void *owner)
+{
+	/* First: what an executable graph is made of may wait for uses of the library. */
+	if (!graphs_change_begin())
+		return false;
+	if (code_pins_unload_begin(owner))
+		return true;
+	graphs_change_end();
+	return false;
+}
+
+static CUresult end_unload(const void *owner, CUresult r)
+{
+	code_pins_unload_end(owner, r == CUDA_SUCCESS);
+	graphs_change_end();
+	return r;
+}
+
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
 	struct guard guard;
 	CUresult r;
 
-	if (!graphs_change_begin())
+	if (!begin_unload(module))
 		return CUDA_ERROR_NOT_READY;
 	begin_end(&guard);
 	r = unload_module(module);
 	guard_end(&guard);
-	graphs_change_end();
-	return r;
+	return end_unload(module, r);
 }
 
 /*
@@ -244,8 +264,7 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {
 	CUresult r;
 
-	/* First: what an executable graph is made of may wait for uses of the library. */
-	if (!graphs_change_begin())
+	if (!begin_unload(library))
 		return CUDA_ERROR_NOT_READY;
 	if (libraries_enter(library)) {
 		r = unload_library(library);
@@ -253,26 +272,40 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 	} else {
 		r = libraries_unloaded(library) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	graphs_change_end();
-	return r;
+	return end_unload(library, r);
 }
 
-/* The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. */
-#define USE(type, to, begin, of, call)                        \
-	{                                                     \
-		struct code_use use;                          \
-		type made = NULL, *own = (to) ? &made : NULL; \
-		CUresult r = begin(of, &use);                 \
-                                                              \
-		if (r == CUDA_SUCCESS)                        \
-			r = code_use_end(&use, call);         \
-		if (r == CUDA_SUCCESS)                        \
-			libraries_given(made);                \
-		return own ? HOOK_GIVE(r, to, made) : r;      \
+/*
+ * The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. see is told of that and the
+ * library, and may refuse it.
+ */
+static bool see_nothing(void *made, CUlibrary library)
+{
+	(void)made;
+	(void)library;
+	return true;
+}
+
+#define USE(type, to, begin, of, see, call)                                   \
+	{                                                                     \
+		struct code_use use;                                          \
+		type made = NULL, *own = (to) ? &made : NULL;                 \
+		CUresult r = begin(of, &use);                                 \
+                                                                              \
+		if (r == CUDA_SUCCESS) {                                      \
+			r = call;                                             \
+			if (r == CUDA_SUCCESS && !see(made, code_used(&use))) \
+				r = CUDA_ERROR_OUT_OF_MEMORY;                 \
+			r = code_use_end(&use, r);                            \
+		}                                                             \
+		if (r == CUDA_SUCCESS)                                        \
+			libraries_given(made);                                \
+		return own ? HOOK_GIVE(r, to, made) : r;                      \
 	}
 
 HOOK_BODY(cuLibraryGetModule, CUmodule *, module, CUlibrary, library)
-USE(CUmodule, module, code_use_begin, library, cuda.cuLibraryGetModule(own, library))
+USE(CUmodule, module, code_use_begin, library, code_pins_module_of,
+	cuda.cuLibraryGetModule(own, library))
 
 static CUresult use_data(cuLibraryGetGlobal_fn *real, CUdeviceptr *pointer, size_t *bytes,
 	CUlibrary library, const char *name)
@@ -305,19 +338,21 @@ HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *, pointer, size_t *, bytes, CUlibrar
 }
 
 HOOK_BODY(cuLibraryGetUnifiedFunction, void **, function, CUlibrary, library, const char *, symbol)
-USE(void *, function, code_use_begin, library,
+USE(void *, function, code_use_begin, library, see_nothing,
 	cuda.cuLibraryGetUnifiedFunction(own, library, symbol))
 
 HOOK_BODY(cuKernelGetFunction, CUfunction *, function, CUkernel, kernel)
-USE(CUfunction, function, code_use_kernel_begin, kernel, cuda.cuKernelGetFunction(own, kernel))
+USE(CUfunction, function, code_use_kernel_begin, kernel, code_pins_function_of,
+	cuda.cuKernelGetFunction(own, kernel))
 
 /* Of a kernel that stands in a function's place it loads the library. */
 HOOK_BODY(cuFuncGetModule, CUmodule *, module, CUfunction, function)
 {
+	CODE_PIN_SCOPE pin;
 	CUmodule made = NULL;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = code_pins_function(function, &pin);
 
-	if (module && state_enter() != STATE_ASIDE)
+	if (r == CUDA_SUCCESS && module && state_enter() != STATE_ASIDE)
 		r = code_prepare(function);
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -11,6 +11,7 @@
 #include "tenant/compute/streams_find.h"
 #include "tenant/driver/current.h"
 #include "tenant/driver/own_events.h"
+#include "tenant/memory/code_pins.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
@@ -42,6 +43,7 @@ struct making {
 	bool is_change;	     /* the heap may come when the graph is launched */
 	bool is_made;	     /* until the end: an executable graph is being made (graphs.h) */
 	CUfunction function; /* of a single kernel, or NULL */
+	struct code_pin pin; /* of that */
 	uint32_t generation;
 	uint64_t current; /* current_since(), with function */
 };
@@ -150,7 +152,9 @@ static CUresult making_begin_kernel(
 	m->current = current_since();
 	m->generation = marks_generation();
 	m->function = graph_survey_function(params);
-	r = graph_survey_kernel(params, &m->survey);
+	r = code_pins_function(m->function, &m->pin);
+	if (r == CUDA_SUCCESS)
+		r = graph_survey_kernel(params, &m->survey);
 	if (r == CUDA_SUCCESS)
 		r = graphs_widen(into, m->survey.devices);
 	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
@@ -183,6 +187,7 @@ static CUresult making_end(struct making *m, CUresult r)
 	}
 	free_places(m);
 	graph_survey_end(&m->survey);
+	code_pins_end(&m->pin);
 	return r;
 }
 

@@ -21,9 +21,9 @@ static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNode
 /*
  * Before a kernel comes into a graph: the driver loads its library then, and not only when the graph is instantiated
  * (H100, driver 580). A function is of one context, and what else the program says is left out: the driver, which does not heed it,
- * might tell it later.
+ * might tell it later. What is prepared stays pinned until the driver has it.
  */
-static CUresult prepare_kernel(CUDA_KERNEL_NODE_PARAMS_v2 *params)
+static CUresult prepare_kernel(CUDA_KERNEL_NODE_PARAMS_v2 *params, struct code_pin *ret_pin)
 {
 	CUfunction function = graph_survey_function(params);
 	bool is_entered;
@@ -32,23 +32,26 @@ static CUresult prepare_kernel(CUDA_KERNEL_NODE_PARAMS_v2 *params)
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
 	is_entered = current_enter(params->ctx);
-	r = marks_is_launched(function, NULL) ? CUDA_SUCCESS : code_prepare(function);
+	r = code_pins_function(function, ret_pin);
+	if (r == CUDA_SUCCESS && !marks_is_launched(function, NULL))
+		r = code_prepare(function);
 	current_leave(is_entered);
 	if (params->func)
 		params->ctx = NULL;
 	return r;
 }
 
-static CUresult prepare_old_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUresult prepare_old_kernel(
+	const CUDA_KERNEL_NODE_PARAMS_v1 *params, struct code_pin *ret_pin)
 {
-	return prepare_kernel(&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func});
+	return prepare_kernel(&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func}, ret_pin);
 }
 
-static CUresult prepare_node(CUgraphNodeParams *params)
+static CUresult prepare_node(CUgraphNodeParams *params, struct code_pin *ret_pin)
 {
 	if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
 		return own_events_prepare(params->eventRecord.event);
-	return params->type == CU_GRAPH_NODE_TYPE_KERNEL ? prepare_kernel(&params->kernel)
+	return params->type == CU_GRAPH_NODE_TYPE_KERNEL ? prepare_kernel(&params->kernel, ret_pin)
 							 : CUDA_SUCCESS;
 }
 
@@ -67,13 +70,14 @@ static CUresult prepare_node(CUgraphNodeParams *params)
 #define ADD(real, ...)                                          \
 	{                                                       \
 		CUgraphNodeParams wanted;                       \
+		CODE_PIN_SCOPE pin = CODE_PIN_NULL;             \
 		CUgraphNode made;                               \
 		CUresult r;                                     \
                                                                 \
 		if (!node || !params)                           \
 			return real(node, __VA_ARGS__, params); \
 		wanted = *params;                               \
-		r = prepare_node(&wanted);                      \
+		r = prepare_node(&wanted, &pin);                \
 		CHANGE(r, real(&made, __VA_ARGS__, &wanted));   \
 		if (r == CUDA_SUCCESS)                          \
 			added(made, &wanted, params);           \
@@ -92,12 +96,13 @@ ADD(cuda.cuGraphAddNode_v2, graph, dependencies, edges, count)
 #define PUT_KERNEL(version, prepare, real, ...)           \
 	{                                                 \
 		CUDA_KERNEL_NODE_PARAMS_##version wanted; \
+		CODE_PIN_SCOPE pin = CODE_PIN_NULL;       \
 		CUresult r;                               \
                                                           \
 		if (!params)                              \
 			return real(__VA_ARGS__, params); \
 		wanted = *params;                         \
-		r = prepare(&wanted);                     \
+		r = prepare(&wanted, &pin);               \
 		CHANGE(r, real(__VA_ARGS__, &wanted));    \
 		return r;                                 \
 	}
@@ -119,12 +124,13 @@ PUT_KERNEL(v2, prepare_kernel, cuda.cuGraphKernelNodeSetParams_v2, node)
 
 HOOK_BODY(cuGraphNodeSetParams, CUgraphNode, node, CUgraphNodeParams *, params)
 {
+	CODE_PIN_SCOPE pin = CODE_PIN_NULL;
 	CUresult r;
 
 	if (!params)
 		return cuda.cuGraphNodeSetParams(node, params);
 	HOOK_COPY(params);
-	r = prepare_node(params);
+	r = prepare_node(params, &pin);
 	CHANGE(r, cuda.cuGraphNodeSetParams(node, params));
 	return r;
 }

@@ -6,6 +6,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/code.h"
+#include "tenant/memory/code_pins.h"
 #include "tenant/memory/context_calls.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
@@ -53,6 +54,7 @@ static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
 	PART(code),
+	PART(code_pins),
 	PART(marks, .context_comes = marks_context_comes, .context_ended = marks_context_ended),
 	PART(context_calls),
 	PART(contexts),

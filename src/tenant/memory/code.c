@@ -133,6 +133,7 @@ static CUresult find_used(const void *handle, CUlibrary library, struct code_use
 {
 	if (!libraries_enter(handle))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Where it is not pinned. */
 	if (!library && cuda.cuKernelGetLibrary(&library, (CUkernel)handle) != CUDA_SUCCESS)
 		library = NULL;
 	libraries_leave();
@@ -144,12 +145,13 @@ static CUresult find_used(const void *handle, CUlibrary library, struct code_use
 	return libraries_enter(handle) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult use_begin(const void *handle, CUlibrary library, struct code_use *ret_use)
+/* What is pinned. */
+static CUresult use_pinned(const void *handle, struct code_use *ret_use)
 {
+	CUlibrary library = code_used(ret_use);
 	uint64_t current = current_since();
 	CUresult r;
 
-	*ret_use = (struct code_use){.key = 0};
 	if (marks_is_launched((CUfunction)use_of(handle), NULL))
 		return CUDA_SUCCESS;
 	r = find_used(handle, library, ret_use);
@@ -172,14 +174,25 @@ static CUresult use_begin(const void *handle, CUlibrary library, struct code_use
 	return r;
 }
 
+static CUresult use_begin(const void *handle, CUresult pinned, struct code_use *ret_use)
+{
+	CUresult r = pinned == CUDA_SUCCESS ? use_pinned(handle, ret_use) : pinned;
+
+	if (r != CUDA_SUCCESS)
+		code_pins_end(&ret_use->pin);
+	return r;
+}
+
 CUresult code_use_begin(CUlibrary library, struct code_use *ret_use)
 {
-	return use_begin(library, library, ret_use);
+	*ret_use = (struct code_use){.key = 0};
+	return use_begin(library, code_pins_library(library, &ret_use->pin), ret_use);
 }
 
 CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use)
 {
-	return use_begin(kernel, NULL, ret_use);
+	*ret_use = (struct code_use){.key = 0};
+	return use_begin(kernel, code_pins_function((CUfunction)kernel, &ret_use->pin), ret_use);
 }
 
 static bool is_far_above_quota(const struct device *device)
@@ -245,10 +258,11 @@ static CUresult end_use(struct code_use *use, CUresult r)
 
 CUresult code_use_end(struct code_use *use, CUresult r)
 {
-	if (!use->key)
-		return r;
-	r = end_use(use, r);
-	let_others_go_on(use);
+	if (use->key) {
+		r = end_use(use, r);
+		let_others_go_on(use);
+	}
+	code_pins_end(&use->pin);
 	return r;
 }
 
@@ -280,9 +294,14 @@ CUresult code_prepare(CUfunction function)
 	if (!library)
 		return CUDA_SUCCESS;
 	r = code_use_kernel_begin((CUkernel)function, &use);
-	if (r != CUDA_SUCCESS || !use.key)
+	if (r != CUDA_SUCCESS)
 		return r;
-	return code_use_end(&use, cuda.cuKernelGetFunction(&loaded, (CUkernel)function));
+	if (!use.key)
+		return code_use_end(&use, CUDA_SUCCESS);
+	r = cuda.cuKernelGetFunction(&loaded, (CUkernel)function);
+	if (r == CUDA_SUCCESS && !code_pins_function_of(loaded, code_used(&use)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	return code_use_end(&use, r);
 }
 
 /* What loading the function's code may take. */
@@ -307,7 +326,7 @@ static CUresult launch_begin(
 	CUfunction function, CUstream stream, uint64_t current, struct code_launch *l)
 {
 	enum state_mode mode = state_enter();
-	CUresult r = CUDA_SUCCESS;
+	CUresult r;
 
 	*l = (struct code_launch){.function = function,
 		.stream = stream,
@@ -315,7 +334,8 @@ static CUresult launch_begin(
 		.local = CHARGE_NULL};
 	if (!function) /* the driver refuses it */
 		return CUDA_SUCCESS;
-	if (mode == STATE_OPEN)
+	r = code_pins_function(function, &l->pin);
+	if (r == CUDA_SUCCESS && mode == STATE_OPEN)
 		r = code_prepare(function);
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -345,8 +365,10 @@ CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_lau
 	bool is_entered = enter_stream(stream);
 	CUresult r = launch_begin(function, stream, current, ret_launch);
 
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS) {
 		capture_leave(&ret_launch->capture);
+		code_pins_end(&ret_launch->pin);
+	}
 	current_leave(is_entered);
 	return r;
 }
@@ -366,6 +388,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 		launch->heap_bytes, guard_grown_bytes(&launch->guard), launch->guard.current);
 	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
 		marks_put((uintptr_t)launch->function, launch->generation);
+	code_pins_end(&launch->pin);
 	current_leave(is_entered);
 }
 

@@ -13,6 +13,7 @@
 #include "base/bits.h"
 #include "base/lock.h"
 #include "tenant/driver/capture.h"
+#include "tenant/memory/code_pins.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/image.h"
 #include "tenant/memory/marks.h"
@@ -43,6 +44,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
  */
 struct code_use {
 	uintptr_t key; /* 0: used before in this context, nothing to do */
+	struct code_pin pin;
 	CUlibrary library;
 	uint64_t library_number; /* (libraries.h) */
 	uint64_t life;		 /* of the context in which it is used */
@@ -54,10 +56,16 @@ struct code_use {
 CUresult code_use_begin(CUlibrary library, struct code_use *ret_use) MUST_CHECK;
 CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use) MUST_CHECK;
 CUresult code_use_end(struct code_use *use, CUresult r);
+/* Of which library it is; NULL where that is not known. */
+static inline CUlibrary code_used(const struct code_use *use)
+{
+	return (CUlibrary)(uintptr_t)use->pin.owners[0];
+}
 
 struct code_launch {
 	CUfunction function;
 	CUstream stream;
+	struct code_pin pin;
 	struct capture_call capture;
 	uint32_t generation;
 	struct guard guard;

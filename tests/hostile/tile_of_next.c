@@ -12,7 +12,7 @@
 #define ROUNDS	    8
 #define BLOCK_BYTES GIB
 #define TILE	    128			/* of an array of floats, each way */
-#define NEXT	    (UINT64_C(1) << 24) /* of the simulated node's numbers, which it gives out by turns */
+#define NEXT	    (UINT64_C(1) << 24) /* of the simulated node's numbers, the last one again first */
 #define TO_MAP	    1
 #define MAPPED	    2
 
@@ -94,10 +94,10 @@ static void attack(void)
 	usleep(50000);
 	MUST(create(2 * MIB, &handle));
 	MUST(cuMemRelease(handle));
-	next = handle + NEXT;
+	next = handle;
 	for (int i = 0; i < ROUNDS && tile_next(); i++)
 		/* The place is taken by what is mapped: the next is a new one. */
-		next = NEXT + (unsigned int)i + 1;
+		next = NEXT * ((unsigned int)i + 2);
 	hostile_look();
 }
 

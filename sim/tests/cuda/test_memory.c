@@ -306,6 +306,10 @@ TEST(a_handle_keeps_its_memory_until_the_last_hold_goes)
 	OK(cuMemCreate(&h, 64 * MiB, &prop, 0));
 	EQUAL(child_shown_mib(), 518);
 	OK(cuMemRelease(h));
+	EQUAL(cuMemRelease(h), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemCreate(&again, 64 * MiB, &prop, 0));
+	EQUAL(h, again);
+	OK(cuMemRelease(again));
 	OK(cuMemAddressReserve(&other, 2 * MiB, 64 * MiB, 0, 0));
 	EQUAL(other % (64 * MiB), 0);
 }

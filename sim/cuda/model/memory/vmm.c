@@ -46,26 +46,23 @@ struct reservation {
 	struct mapping *mappings;
 };
 
-/* Handles are numbers that are not used again soon: index below, generation above. */
-#define HANDLE_INDEX_BITS 24
+/* Handles are numbers that are used again at once when their memory is gone, as addresses are: the last one first. */
+#define HANDLE_STEP_BITS 24
 static struct entry {
 	struct handle *handle;
-	uint32_t generation;
 	uint32_t next_free;
 } * handles;
 static uint32_t handle_count, handle_room, first_free = UINT32_MAX;
 
 static CUmemGenericAllocationHandle handle_number(const struct handle *handle)
 {
-	return (CUmemGenericAllocationHandle)(handles[handle->index].generation + 1)
-		       << HANDLE_INDEX_BITS |
-	       handle->index;
+	return (CUmemGenericAllocationHandle)(handle->index + 1) << HANDLE_STEP_BITS;
 }
 
 /* The handle of a number while the program holds a reference; NULL otherwise. */
 static struct handle *find_handle(CUmemGenericAllocationHandle number)
 {
-	uint64_t index = number & ((1u << HANDLE_INDEX_BITS) - 1);
+	uint64_t index = (number >> HANDLE_STEP_BITS) - 1;
 	struct handle *handle = index < handle_count ? handles[index].handle : NULL;
 
 	return handle && handle_number(handle) == number && handle->references > 0 ? handle : NULL;
@@ -82,13 +79,12 @@ static bool number_handle(struct handle *handle)
 			uint32_t room = handle_room > 0 ? handle_room * 2 : 64;
 			struct entry *more = realloc(handles, room * sizeof(*more));
 
-			if (!more || room > 1u << HANDLE_INDEX_BITS)
+			if (!more)
 				return false;
 			handles = more;
 			handle_room = room;
 		}
 		index = handle_count++;
-		handles[index].generation = 0;
 	}
 	handles[index].handle = handle;
 	handle->index = index;
@@ -112,7 +108,6 @@ static void drop_handle(struct handle *handle)
 	else if (handle->device)
 		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
 	entry->handle = NULL;
-	entry->generation++;
 	entry->next_free = first_free;
 	first_free = handle->index;
 	free(handle);

@@ -125,13 +125,15 @@ static void make(const struct descriptors *way, int round)
 	_exit(0);
 }
 
-static void import_created(int fd)
+CUmemGenericAllocationHandle descriptors_import(int fd)
 {
-	CUmemGenericAllocationHandle handle;
+	CUmemGenericAllocationHandle handle = 0;
 
-	cuMemImportFromShareableHandle(
-		&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+		    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS)
+		handle = 0;
 	close(fd);
+	return handle;
 }
 
 void descriptors_import_external(int fd)
@@ -205,7 +207,7 @@ static void keep(const struct descriptors *way)
 		if (way->import)
 			way->import(fd);
 		else
-			import_created(fd);
+			(void)descriptors_import(fd);
 		MUST(write(pair[1], "x", 1) != 1);
 	}
 	if (way->finish)

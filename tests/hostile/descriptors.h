@@ -18,6 +18,9 @@ bool descriptors_create(uint64_t bytes, int *ret_fd);
 /* The same, which the descriptor alone keeps. */
 bool descriptors_create_kept(uint64_t bytes, int *ret_fd);
 
+/* The program's work of import below: the memory's handle, 0 where it is refused. Closes the descriptor. */
+CUmemGenericAllocationHandle descriptors_import(int fd);
+
 /* By a socket of this machine; -1: a message without one came. */
 void descriptors_send(int socket, int fd);
 int descriptors_receive(int socket);

@@ -102,23 +102,50 @@ void mapped_imports_leave(bool is_entered)
 		lock_leave(&imports_lock);
 }
 
-static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
-	uint64_t since, bool *ret_is_new)
+/* Whether what is charged for the memory there is charged for what was imported as well. */
+static bool is_charged(const struct holding *imported, const struct holding *there)
 {
-	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new, NULL) == 0)
+	if (imported->flags & HOLDING_OBJECT)
+		return true;
+	if (imported->flags & HOLDING_SHARED)
+		return there->flags & HOLDING_SHARED && there->shared == imported->shared;
+	return !(there->flags & HOLDING_SHARED) && there->device == imported->device &&
+	       there->units >= imported->units;
+}
+
+/*
+ * Where the handle is known it is one more reference, and *ret_is_charged says whether what it has is charged for already. Else it is that of other
+ * memory by now, as another thread has released what was imported, or what is there has ended unseen. The driver alone knows what a handle
+ * stands for then, so both stay charged.
+ */
+static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
+	uint64_t since, bool *ret_is_charged)
+{
+	struct holding there;
+	bool is_new;
+
+	*ret_is_charged = false;
+	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, &is_new, &there) != 0) {
+		log_error("no memory for our own tables, so an import is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (is_new)
 		return CUDA_SUCCESS;
-	log_error("no memory for our own tables, so an import is refused");
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_is_charged = is_charged(&holding, &there);
+	if (!*ret_is_charged)
+		log_warn("memory was imported where other memory may be known, and stays counted "
+			 "until the process ends");
+	return CUDA_SUCCESS;
 }
 
 CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared, uint64_t since)
 {
 	struct holding holding = {.references = 1, .shared = shared, .flags = HOLDING_SHARED};
-	bool is_new;
-	CUresult r = keep_imported(handle, holding, since, &is_new);
+	bool is_charged_for;
+	CUresult r = keep_imported(handle, holding, since, &is_charged_for);
 
 	/* The same handle again: one hold of ours is enough for all of its references. */
-	if (r == CUDA_SUCCESS && !is_new)
+	if (r == CUDA_SUCCESS && is_charged_for)
 		ipc_let_go(shared, false);
 	return r;
 }
@@ -126,21 +153,22 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 CUresult mapped_keep_object(CUmemGenericAllocationHandle handle, uint64_t since)
 {
 	struct holding holding = {.references = 1, .flags = HOLDING_OBJECT | HOLDING_MAY_STAY};
-	bool is_new;
+	bool is_charged_for;
 
-	return keep_imported(handle, holding, since, &is_new);
+	return keep_imported(handle, holding, since, &is_charged_for);
 }
 
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes, uint64_t since)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	bool is_new = false;
+	bool is_charged_for = true;
 	CUresult r = charge_reserve(device, bytes, CHARGE_SHARED, &charge);
 
 	if (r == CUDA_SUCCESS)
-		r = keep_imported(handle, holding_of(&charge, 0, HOLDING_FOREIGN), since, &is_new);
-	if (is_new)
+		r = keep_imported(
+			handle, holding_of(&charge, 0, HOLDING_FOREIGN), since, &is_charged_for);
+	if (r == CUDA_SUCCESS && !is_charged_for)
 		charge_take(&charge);
 	return r;
 }

@@ -174,6 +174,24 @@ static bool bury_all(CUlibrary library, CUkernel const *kernels, unsigned count)
 	return is_done;
 }
 
+/*
+ * What is known is forgotten before the driver is asked to unload it. So where the handle is known another thread has unloaded one of the two
+ * before it was entered here, and nobody can say which.
+ */
+static bool enter(const struct table_entry *library)
+{
+	TABLE_SCOPE place = table_enter(&libraries, library->key, true);
+
+	if (!place.entry)
+		return false;
+	if (place.entry->d) {
+		log_error("a library was unloaded while it was loaded, so it is refused");
+		return false;
+	}
+	*place.entry = *library;
+	return true;
+}
+
 bool libraries_keep(CUlibrary library, const struct image *image)
 {
 	struct table_entry entry = {.key = (uintptr_t)library, .d = table_number()};
@@ -189,7 +207,7 @@ bool libraries_keep(CUlibrary library, const struct image *image)
 	FAULT("libraries: loaded");
 	libraries_given(library);
 	libraries_given_library(library);
-	return table_put(&libraries, entry) == 0;
+	return enter(&entry);
 }
 
 static bool is_of_number(const struct table_entry *entry, uint64_t number)

@@ -17,7 +17,7 @@
 struct device;
 struct growth;
 
-/* Keeps what a library's image tells; false without memory. */
+/* Keeps what a library's image tells; false without memory, and where another thread has given its handle to another one. */
 bool libraries_keep(CUlibrary library, const struct image *image) MUST_CHECK;
 
 /*

@@ -275,10 +275,6 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 	return end_unload(library, r);
 }
 
-/*
- * The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. see is told of that and the
- * library, and may refuse it.
- */
 static bool see_nothing(void *made, CUlibrary library)
 {
 	(void)made;
@@ -286,6 +282,10 @@ static bool see_nothing(void *made, CUlibrary library)
 	return true;
 }
 
+/*
+ * The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. see is told of that and the
+ * library, and may refuse it.
+ */
 #define USE(type, to, begin, of, see, call)                                   \
 	{                                                                     \
 		struct code_use use;                                          \

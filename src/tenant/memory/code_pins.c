@@ -164,28 +164,33 @@ CUresult code_pins_library(CUlibrary library, struct code_pin *ret_pin)
 							: pin_patiently(&wanted, ret_pin);
 }
 
-static bool try_unload(const void *owner)
+/* CUDA_ERROR_NOT_READY: a call uses it, or another thread unloads it. */
+static CUresult try_unload(const void *owner)
 {
 	TABLE_SCOPE place = table_enter(&owners, (uintptr_t)owner, true);
 
-	if (!place.entry || place.entry->a || place.entry->b)
-		return false;
+	if (!place.entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (place.entry->a || place.entry->b)
+		return CUDA_ERROR_NOT_READY;
 	place.entry->b = 1;
-	return true;
+	return CUDA_SUCCESS;
 }
 
 bool code_pins_unload_begin(const void *owner)
 {
 	struct patience patience = patience_begin(CALLS_WAIT_NS);
+	CUresult r = owner ? try_unload(owner) : CUDA_SUCCESS;
 
-	for (unsigned i = 0; owner && !try_unload(owner); i++) {
-		if (patience_is_over(&patience)) {
-			log_error("a call that uses code takes too long, so that is not unloaded");
-			return false;
-		}
+	for (unsigned i = 0; r == CUDA_ERROR_NOT_READY && !patience_is_over(&patience); i++) {
 		lock_rest(i);
+		r = try_unload(owner);
 	}
-	return true;
+	if (r != CUDA_SUCCESS)
+		log_error(r == CUDA_ERROR_NOT_READY
+				  ? "a call that uses code takes too long, so that is not unloaded"
+				  : "no memory for our own tables, so code is not unloaded");
+	return r == CUDA_SUCCESS;
 }
 
 static bool is_of_library(const struct table_entry *entry, uint64_t library)

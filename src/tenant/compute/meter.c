@@ -175,6 +175,18 @@ static bool wait_for_room(
 	return true;
 }
 
+/* A pause of the stream is one of the process where no other stream went on meanwhile. */
+static void note_pause(struct meter *m, struct stream_state *s, uint64_t now_ns)
+{
+	uint64_t last_ns;
+
+	if (!stream_state_note_pause(s, now_ns))
+		return;
+	/* After what was reserved for it has come back. */
+	last_ns = streams_last_ns(m, now_ns);
+	credit_pause(m, last_ns ? now_ns - last_ns : 0, now_ns);
+}
+
 /* With the lock. is_drawn: nothing else is to be in the batch. False where work goes without one. */
 static bool open_batch(
 	struct meter *m, struct stream_state *s, uint32_t estimate, bool is_drawn, uint64_t now_ns)
@@ -184,7 +196,7 @@ static bool open_batch(
 	if (unmetered_ns && now_ns < unmetered_ns + STREAMS_BACKLOG_NS)
 		stream_state_note_backlog(
 			s, unmetered_ns, unmetered_ns + STREAMS_BACKLOG_NS, now_ns);
-	stream_state_note_pause(s, now_ns);
+	note_pause(m, s, now_ns);
 	if (is_drawn)
 		stream_state_close(s);
 	streams_note_others(s, now_ns);

@@ -51,19 +51,16 @@ void stream_state_end_open(struct stream_state *s, uint64_t now_ns)
 		stream_state_close(s);
 }
 
-void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
+bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
 	if (!stream_state_is_continued(s, now_ns)) {
-		/* Of the process: its other streams may have gone on. */
-		uint64_t last_ns = streams_last_ns(s->meter, now_ns);
-
 		doubt(s, now_ns);
 		stream_state_break(s, now_ns);
-		/* After what was reserved for it has come back. */
-		credit_pause(s->meter, last_ns ? now_ns - last_ns : 0, now_ns);
-	} else if (s->single_count && now_ns > s->doubted_until_ns) {
-		s->single_count = 0;
+		return true;
 	}
+	if (s->single_count && now_ns > s->doubted_until_ns)
+		s->single_count = 0;
+	return false;
 }
 
 void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns)

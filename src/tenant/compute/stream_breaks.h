@@ -22,9 +22,9 @@ void stream_state_end_open(struct stream_state *s, uint64_t now_ns);
 
 /*
  * Work comes. If it comes after a pause (the driver is asked where in doubt), the open batch ends as above, and what
- * is doubted of its estimate is measured from now on.
+ * is doubted of its estimate is measured from now on: true then.
  */
-void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
+bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
 
 /*
  * The program is about to wait. If the stream is idle already, nothing tells when it became so: the

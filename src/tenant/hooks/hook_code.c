@@ -107,15 +107,17 @@ static void begin_end(struct guard *ret_guard)
 }
 
 /* While none executable is made of a graph, and no call that uses it is under way. */
-static bool begin_unload(const void *owner)
+static CUresult begin_unload(const void *owner)
 {
+	CUresult r;
+
 	/* First: what an executable graph is made of may wait for uses of the library. */
 	if (!graphs_change_begin())
-		return false;
-	if (code_pins_unload_begin(owner))
-		return true;
-	graphs_change_end();
-	return false;
+		return CUDA_ERROR_NOT_READY;
+	r = code_pins_unload_begin(owner);
+	if (r != CUDA_SUCCESS)
+		graphs_change_end();
+	return r;
 }
 
 static CUresult end_unload(const void *owner, CUresult r)
@@ -128,10 +130,10 @@ static CUresult end_unload(const void *owner, CUresult r)
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
 	struct guard guard;
-	CUresult r;
+	CUresult r = begin_unload(module);
 
-	if (!begin_unload(module))
-		return CUDA_ERROR_NOT_READY;
+	if (r != CUDA_SUCCESS)
+		return r;
 	begin_end(&guard);
 	r = unload_module(module);
 	guard_end(&guard);
@@ -262,10 +264,10 @@ static CUresult unload_library(CUlibrary library)
 
 HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {
-	CUresult r;
+	CUresult r = begin_unload(library);
 
-	if (!begin_unload(library))
-		return CUDA_ERROR_NOT_READY;
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (libraries_enter(library)) {
 		r = unload_library(library);
 		libraries_leave();

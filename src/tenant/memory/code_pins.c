@@ -177,7 +177,7 @@ static CUresult try_unload(const void *owner)
 	return CUDA_SUCCESS;
 }
 
-bool code_pins_unload_begin(const void *owner)
+CUresult code_pins_unload_begin(const void *owner)
 {
 	struct patience patience = patience_begin(CALLS_WAIT_NS);
 	CUresult r = owner ? try_unload(owner) : CUDA_SUCCESS;
@@ -186,11 +186,11 @@ bool code_pins_unload_begin(const void *owner)
 		lock_rest(i);
 		r = try_unload(owner);
 	}
-	if (r != CUDA_SUCCESS)
-		log_error(r == CUDA_ERROR_NOT_READY
-				  ? "a call that uses code takes too long, so that is not unloaded"
-				  : "no memory for our own tables, so code is not unloaded");
-	return r == CUDA_SUCCESS;
+	if (r == CUDA_ERROR_NOT_READY)
+		log_error("a call that uses code takes too long, so that is not unloaded");
+	else if (r != CUDA_SUCCESS)
+		log_error("no memory for our own tables, so code is not unloaded");
+	return r;
 }
 
 static bool is_of_library(const struct table_entry *entry, uint64_t library)

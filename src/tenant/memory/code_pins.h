@@ -38,10 +38,10 @@ void code_pins_end(struct code_pin *pin);
 #define CODE_PIN_SCOPE __attribute__((cleanup(code_pins_end))) struct code_pin
 
 /*
- * Around the driver's call by which the program unloads a module or library. False: a call that uses it does not end for a minute, or there is no memory, and the
- * driver must not be asked.
+ * Around the driver's call by which the program unloads a module or library. CUDA_ERROR_NOT_READY: a call that uses it does not end for a minute.
+ * CUDA_ERROR_OUT_OF_MEMORY: of our own. In both cases the driver must not be asked.
  */
-bool code_pins_unload_begin(const void *owner) MUST_CHECK;
+CUresult code_pins_unload_begin(const void *owner) MUST_CHECK;
 void code_pins_unload_end(const void *owner, bool is_gone);
 
 /*

@@ -204,7 +204,7 @@ void credit_return(struct meter *m, int64_t ns, uint64_t now_ns)
 	spend(&m->books->budget, &rate, now_ns, now_ns, -ns);
 }
 
-void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
+void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t idle_ns, uint64_t now_ns)
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
 
@@ -216,7 +216,7 @@ void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
 		sure.burst_ns = ceiling.burst_ns += m->credit.kept_ns;
 	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
 	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
-	have_back(&m->credit, pause_ns);
+	have_back(&m->credit, idle_ns);
 }
 
 /* How much is saved up beyond the burst. */

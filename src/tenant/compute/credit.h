@@ -63,8 +63,11 @@ void credit_blamed(struct meter *meter);
 /* Of what the slice is sure of it has so much more, as others cost it that. */
 void credit_return(struct meter *meter, int64_t ns, uint64_t now_ns);
 
-/* The slice waited for nothing but itself, for so long: nothing is saved up beyond its burst meanwhile. */
-void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
+/*
+ * A stream of the slice, or a call, waited for nothing but itself, for so long: nothing is saved up beyond its burst meanwhile. idle_ns: of that for how
+ * long the process gave no work at all.
+ */
+void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t idle_ns, uint64_t now_ns);
 
 /*
  * Work that should take so long is about to be given, and so much is reserved for it. What is beyond that which was taken in

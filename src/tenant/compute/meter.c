@@ -175,16 +175,22 @@ static bool wait_for_room(
 	return true;
 }
 
+/* Of a moment that a clock told that may be ahead by some us; 0: there was none. */
+static uint64_t since(uint64_t ns, uint64_t now_ns)
+{
+	return ns && ns < now_ns ? now_ns - ns : 0;
+}
+
 /* A pause of the stream is one of the process where no other stream went on meanwhile. */
 static void note_pause(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
-	uint64_t last_ns;
+	uint64_t last_ns = s->last_ns, any_ns;
 
 	if (!stream_state_note_pause(s, now_ns))
 		return;
+	any_ns = streams_last_ns(m, now_ns);
 	/* After what was reserved for it has come back. */
-	last_ns = streams_last_ns(m, now_ns);
-	credit_pause(m, last_ns ? now_ns - last_ns : 0, now_ns);
+	credit_pause(m, since(last_ns, now_ns), since(any_ns, now_ns), now_ns);
 }
 
 /* With the lock. is_drawn: nothing else is to be in the batch. False where work goes without one. */

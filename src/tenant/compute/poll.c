@@ -22,7 +22,7 @@ static HOT_WORD struct {
 } rate;
 
 #define RATE_TICKS UINT64_C(0x80000000) /* further from the last poll it is not believed */
-#define AWAY_PART  16			/* of a ms: who takes longer for both was away in between */
+#define AWAY_PART  64			/* of a ms: who takes longer for both was away in between */
 
 /* Whether they are of one moment. */
 static bool read_both(uint64_t *ret_ticks, uint64_t *ret_ns)

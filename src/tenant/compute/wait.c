@@ -53,7 +53,7 @@ static void count_wait(struct meter *m, enum throttle why, uint64_t wake_ns, uin
 	uint64_t now_ns = clock_now_ns();
 
 	if (why == THROTTLE_SUSPENDED || now_ns > wake_ns + TARDY_NS)
-		credit_pause(m, now_ns - since_ns, now_ns);
+		credit_pause(m, now_ns - since_ns, now_ns - since_ns, now_ns);
 	else if (why == THROTTLE_NO_TURN || why == THROTTLE_YIELDING)
 		credit_wait(m, now_ns - since_ns);
 }

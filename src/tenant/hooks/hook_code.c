@@ -106,17 +106,23 @@ static void begin_end(struct guard *ret_guard)
 	ret_guard->is_end = true;
 }
 
-/* While none executable is made of a graph, and no call that uses it is under way. */
+#define UNLOAD_TRIES 1000
+
+/*
+ * While none executable is made of a graph, and no call that uses it is under way. Such a call may itself be waiting to change a graph, so it is waited
+ * for first; and what an executable graph is made of may wait for uses of the library.
+ */
 static CUresult begin_unload(const void *owner)
 {
-	CUresult r;
+	CUresult r = CUDA_ERROR_NOT_READY;
 
-	/* First: what an executable graph is made of may wait for uses of the library. */
-	if (!graphs_change_begin())
-		return CUDA_ERROR_NOT_READY;
-	r = code_pins_unload_begin(owner);
-	if (r != CUDA_SUCCESS)
-		graphs_change_end();
+	for (unsigned i = 0; i < UNLOAD_TRIES && r == CUDA_ERROR_NOT_READY; i++) {
+		if (!code_pins_wait(owner) || !graphs_change_begin())
+			return CUDA_ERROR_NOT_READY;
+		r = code_pins_unload_begin(owner);
+		if (r != CUDA_SUCCESS)
+			graphs_change_end();
+	}
 	return r;
 }
 
@@ -369,9 +375,12 @@ HOOK_BODY(cuFuncGetModule, CUmodule *, module, CUfunction, function)
 
 HOOK_BODY(cuFuncLoad, CUfunction, function)
 {
+	CODE_PIN_SCOPE pin;
 	struct code_load load;
-	CUresult r = code_load_begin(&unknown_image, &load);
+	CUresult r = code_pins_function(function, &pin);
 
+	if (r == CUDA_SUCCESS)
+		r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuFuncLoad(function);

@@ -167,6 +167,8 @@ static void end_one(struct one *one, CUresult r)
 		launch_end(&one->launch, r);
 		cuda.cuCtxPopCurrent_v2(&popped);
 	} else {
+		if (one->launch.is_first)
+			code_pins_end(&one->launch.code.pin);
 		gate_leave(&one->launch.pass, r);
 	}
 }

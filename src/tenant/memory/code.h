@@ -59,7 +59,7 @@ CUresult code_use_end(struct code_use *use, CUresult r);
 /* Of which library it is; NULL where that is not known. */
 static inline CUlibrary code_used(const struct code_use *use)
 {
-	return (CUlibrary)(uintptr_t)use->pin.owners[0];
+	return use->pin.is_library ? (CUlibrary)(uintptr_t)use->pin.owners[0] : NULL;
 }
 
 struct code_launch {

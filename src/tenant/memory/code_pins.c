@@ -25,7 +25,8 @@ static struct table modules; /* of libraries, in contexts. key: the module; a: t
 
 static bool is_same(const struct code_pin *a, const struct code_pin *b)
 {
-	return a->owners[0] == b->owners[0] && a->owners[1] == b->owners[1];
+	return a->owners[0] == b->owners[0] && a->owners[1] == b->owners[1] &&
+	       a->is_library == b->is_library;
 }
 
 /* What the driver says that it is of. */
@@ -44,8 +45,10 @@ static CUresult find_owners(CUfunction function, struct code_pin *ret_owners)
 	if (r != CUDA_SUCCESS) {
 		CUresult other = cuda.cuKernelGetLibrary(&library, (CUkernel)function);
 
-		if (other == CUDA_SUCCESS)
+		if (other == CUDA_SUCCESS) {
 			ret_owners->owners[0] = (uintptr_t)library;
+			ret_owners->is_library = library != NULL;
+		}
 		/* What else the driver answers is of something else than the handle. */
 		return r == CUDA_ERROR_INVALID_HANDLE && other == r ? r : CUDA_SUCCESS;
 	}
@@ -90,7 +93,7 @@ static CUresult pin_all(const struct code_pin *wanted, struct code_pin *ret_pin)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	*ret_pin = (struct code_pin){.owners = {0}};
+	*ret_pin = (struct code_pin){.is_library = wanted->is_library};
 	for (unsigned i = 0; i < 2 && r == CUDA_SUCCESS; i++) {
 		if (!wanted->owners[i])
 			continue;
@@ -121,18 +124,30 @@ static CUresult pin_patiently(const struct code_pin *wanted, struct code_pin *re
 	return r;
 }
 
+/* While the handle is nobody's that the library itself is unloading. */
+static CUresult ask(CUfunction function, struct code_pin *ret_owners)
+{
+	CUresult r;
+
+	if (!libraries_enter(function))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = find_owners(function, ret_owners);
+	libraries_leave();
+	return r;
+}
+
 /* It may have become another one's before it was pinned, so it is asked for again. */
 static CUresult pin_function(CUfunction function, struct code_pin *ret_pin)
 {
 	struct code_pin found, again;
-	CUresult r = find_owners(function, &found);
+	CUresult r = ask(function, &found);
 
 	for (unsigned i = 0; i < TRIES_MOST && r == CUDA_SUCCESS; i++) {
 		r = pin_patiently(&found, ret_pin);
 		FAULT("code: pinned");
 		if (r != CUDA_SUCCESS || !found.owners[0])
 			return r;
-		r = find_owners(function, &again);
+		r = ask(function, &again);
 		if (r == CUDA_SUCCESS && is_same(&found, &again))
 			return r;
 		code_pins_end(ret_pin);
@@ -143,54 +158,53 @@ static CUresult pin_function(CUfunction function, struct code_pin *ret_pin)
 
 CUresult code_pins_function(CUfunction function, struct code_pin *ret_pin)
 {
-	CUresult r;
-
 	*ret_pin = (struct code_pin){.owners = {0}};
-	if (!function || state_enter() == STATE_ASIDE)
-		return CUDA_SUCCESS;
-	if (!libraries_enter(function))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = pin_function(function, ret_pin);
-	libraries_leave();
-	return r;
+	return !function || state_enter() == STATE_ASIDE ? CUDA_SUCCESS
+							 : pin_function(function, ret_pin);
 }
 
 CUresult code_pins_library(CUlibrary library, struct code_pin *ret_pin)
 {
-	const struct code_pin wanted = {.owners = {(uintptr_t)library}};
+	const struct code_pin wanted = {
+		.owners = {(uintptr_t)library}, .is_library = library != NULL};
 
 	*ret_pin = (struct code_pin){.owners = {0}};
 	return !library || state_enter() == STATE_ASIDE ? CUDA_SUCCESS
 							: pin_patiently(&wanted, ret_pin);
 }
 
-/* CUDA_ERROR_NOT_READY: a call uses it, or another thread unloads it. */
-static CUresult try_unload(const void *owner)
+static bool is_in_use(const void *owner)
 {
-	TABLE_SCOPE place = table_enter(&owners, (uintptr_t)owner, true);
+	struct table_entry entry;
 
+	return table_get(&owners, (uintptr_t)owner, &entry) == 0;
+}
+
+bool code_pins_wait(const void *owner)
+{
+	struct patience patience = patience_begin(CALLS_WAIT_NS);
+
+	for (unsigned i = 0; owner && is_in_use(owner); i++) {
+		if (patience_is_over(&patience)) {
+			log_error("a call that uses code takes too long, so that is not unloaded");
+			return false;
+		}
+		lock_rest(i);
+	}
+	return true;
+}
+
+CUresult code_pins_unload_begin(const void *owner)
+{
+	if (!owner)
+		return CUDA_SUCCESS;
+	TABLE_SCOPE place = table_enter(&owners, (uintptr_t)owner, true);
 	if (!place.entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (place.entry->a || place.entry->b)
 		return CUDA_ERROR_NOT_READY;
 	place.entry->b = 1;
 	return CUDA_SUCCESS;
-}
-
-CUresult code_pins_unload_begin(const void *owner)
-{
-	struct patience patience = patience_begin(CALLS_WAIT_NS);
-	CUresult r = owner ? try_unload(owner) : CUDA_SUCCESS;
-
-	for (unsigned i = 0; r == CUDA_ERROR_NOT_READY && !patience_is_over(&patience); i++) {
-		lock_rest(i);
-		r = try_unload(owner);
-	}
-	if (r == CUDA_ERROR_NOT_READY)
-		log_error("a call that uses code takes too long, so that is not unloaded");
-	else if (r != CUDA_SUCCESS)
-		log_error("no memory for our own tables, so code is not unloaded");
-	return r;
 }
 
 static bool is_of_library(const struct table_entry *entry, uint64_t library)

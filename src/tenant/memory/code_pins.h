@@ -18,6 +18,7 @@
 /* A module or library, and of a library's module the library, too; 0: none. All zero: nothing is pinned. */
 struct code_pin {
 	uint64_t owners[2];
+	bool is_library; /* the first is one */
 };
 
 /*
@@ -37,8 +38,11 @@ void code_pins_end(struct code_pin *pin);
 /* A pin that ends with its scope. */
 #define CODE_PIN_SCOPE __attribute__((cleanup(code_pins_end))) struct code_pin
 
+/* Until no call uses it, and nobody unloads it; false after a minute. One may come at any moment. */
+bool code_pins_wait(const void *owner) MUST_CHECK;
+
 /*
- * Around the driver's call by which the program unloads a module or library. CUDA_ERROR_NOT_READY: a call that uses it does not end for a minute.
+ * Around the driver's call by which the program unloads a module or library. CUDA_ERROR_NOT_READY: a call uses it, or another thread unloads it.
  * CUDA_ERROR_OUT_OF_MEMORY: of our own. In both cases the driver must not be asked.
  */
 CUresult code_pins_unload_begin(const void *owner) MUST_CHECK;

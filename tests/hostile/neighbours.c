@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] [some] [later] [first] [streams] PROGRAM...: what each program that means harm costs the other slices of the device.
+ * neighbours SLICES [lend] [some] [later] [first] [streams] [processes] PROGRAM...: what each program that means harm costs the other slices of the device.
  * lend: each may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
  * later: judged when it has been there for a minute, and each of its processes knows its work. first: the program is there before
  * the others, and alone. What it queued then nobody can take back, so it is no more than the half that the driver leaves the
- * others beside it. streams: the others give some of their work to a second stream.
+ * others beside it. streams: the others give some of their work to a second stream. processes: another process of theirs works now and then.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -24,23 +24,25 @@
 #include "tests/hostile/served.h"
 #include "tests/hunt/seed.h"
 
-#define SLICES	      8
-#define SETTLE_NS     (2500 * MS) /* until turns have a rhythm */
-#define BEFORE_NS     (3000 * MS)
-#define LATER_NS      (60000 * MS)
-#define STEP_NS	      (100 * MS)
-#define STEPS	      120u /* in all: twelve seconds */
-#define WINDOW	      100u /* of these steps */
-#define COST_PERMILLE 20
-#define ALONE_NS      (1000 * MS)
-#define HALF_PERMILLE 465 /* of two programs that always work; the rest is changing over */
-#define ROLE	      "HOSTILE_ROLE"
-#define ROLE_STREAMS  "streams"
-#define KERNEL_NS     500000u
-#define AHEAD	      8u  /* of them, and as many that are under way */
-#define SECOND	      32u /* each of so many is the second stream's */
-#define SOME	      5u
-#define SKIPPED	      77 /* what meson takes for a skipped test */
+#define SLICES	       8
+#define SETTLE_NS      (2500 * MS) /* until turns have a rhythm */
+#define BEFORE_NS      (3000 * MS)
+#define LATER_NS       (60000 * MS)
+#define STEP_NS	       (100 * MS)
+#define STEPS	       120u /* in all: twelve seconds */
+#define WINDOW	       100u /* of these steps */
+#define COST_PERMILLE  20
+#define ALONE_NS       (1000 * MS)
+#define HALF_PERMILLE  465 /* of two programs that always work; the rest is changing over */
+#define ROLE	       "HOSTILE_ROLE"
+#define ROLE_STREAMS   "streams"
+#define ROLE_PROCESSES "processes"
+#define PAUSE_NS       (20 * MS) /* of the other process */
+#define KERNEL_NS      500000u
+#define AHEAD	       8u  /* of them, and as many that are under way */
+#define SECOND	       32u /* each of so many is the second stream's */
+#define SOME	       5u
+#define SKIPPED	       77 /* what meson takes for a skipped test */
 
 /* SECURITY.md says so. */
 static const struct dearer {
@@ -54,7 +56,8 @@ struct scene {
 	char folder[128];
 	struct machine *machine;
 	unsigned count;
-	bool is_lending, is_later, is_first, has_streams;
+	bool is_lending, is_later, is_first;
+	const char *role;   /* of those that work */
 	pid_t pids[SLICES]; /* the first one's is the program that means harm */
 	uint64_t busy_ns[SLICES][STEPS + 1];
 	uint64_t at_ns[STEPS + 1];
@@ -70,12 +73,27 @@ static void keep_short(CUevent *events, unsigned i)
 	MUST(cuEventSynchronize(events[(i / AHEAD + 1) % 2]));
 }
 
+static void work_now_and_then(void)
+{
+	CUfunction kernel;
+
+	served_begin();
+	kernel = served_kernel();
+	for (;;) {
+		served_launch(kernel, NULL, KERNEL_NS);
+		MUST(cuStreamSynchronize(NULL));
+		served_sleep(PAUSE_NS);
+	}
+}
+
 static void work(void)
 {
 	CUfunction kernel;
 	CUevent events[2];
 	CUstream second = NULL;
 
+	if (strcmp(getenv(ROLE), ROLE_PROCESSES) == 0 && fork() == 0)
+		work_now_and_then();
 	served_begin();
 	kernel = served_kernel();
 	if (strcmp(getenv(ROLE), ROLE_STREAMS) == 0)
@@ -233,7 +251,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 static void begin_honest(struct scene *s, unsigned from)
 {
 	for (unsigned i = from; i < s->count; i++)
-		begin(s, i, "/proc/self/exe", s->has_streams ? ROLE_STREAMS : "work");
+		begin(s, i, "/proc/self/exe", s->role);
 	served_sleep(SETTLE_NS);
 }
 
@@ -293,7 +311,7 @@ static unsigned harm(const char *program, const struct scene *how)
 
 int main(int argc, char **argv)
 {
-	struct scene how = {.count = argc > 1 ? (unsigned)atoi(argv[1]) : 0};
+	struct scene how = {.count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, .role = "work"};
 	unsigned dear = 0, each = 1, today = 0;
 	int first = 2;
 
@@ -314,8 +332,9 @@ int main(int argc, char **argv)
 			how.is_later = true;
 		else if (strcmp(argv[first], "first") == 0)
 			how.is_first = true;
-		else if (strcmp(argv[first], "streams") == 0)
-			how.has_streams = true;
+		else if (strcmp(argv[first], ROLE_STREAMS) == 0 ||
+			 strcmp(argv[first], ROLE_PROCESSES) == 0)
+			how.role = argv[first];
 		else
 			each = SOME;
 	}

@@ -52,6 +52,8 @@ struct image {
 	uint64_t code_bytes;
 	bool has_malloc; /* device code that allocates, or launches kernels */
 	bool has_printf;
+	struct image *next_kept; /* of module.c */
+	bool is_kept;
 };
 
 /* Reads an image. Returns 0 and *ret_image, -EINVAL for what is no image, or -ENOMEM. */

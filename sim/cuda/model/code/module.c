@@ -45,6 +45,18 @@ static void bury_module(struct module *module)
 	dead_module_count++;
 }
 
+/* A launch under way may still find it, so it is never freed. Nobody walks the list. */
+static void keep_image(struct image *image)
+{
+	static struct image *kept;
+
+	if (!image || image->is_kept)
+		return;
+	image->is_kept = true;
+	image->next_kept = kept;
+	kept = image;
+}
+
 struct module *module_take_place(void)
 {
 	struct module *module = dead_modules;
@@ -58,6 +70,7 @@ struct module *module_take_place(void)
 	}
 	dead_modules = module->next;
 	dead_module_count--;
+	keep_image(module->image);
 	relic = module->relic;
 	memset(module, 0, sizeof(*module));
 	module->relic = relic;

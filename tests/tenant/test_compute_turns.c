@@ -443,10 +443,11 @@ static void many_processes_that_begin_beside_another_slice_are_not_held_up(void 
 	assert_in_range(time_of_many(state, "compute kinds 200 count=80"), 700000000, 1400000000);
 }
 
+/* 1.2 s, and up to 1.74 beside busy loops; 2.4 to 2.7 where each process had such a piece. */
 static void nor_are_they_where_they_go_on_with_something_else(void **state)
 {
 	assert_in_range(time_of_many(state, "compute kinds 200 count=80 host=20000"), 700000000,
-		1700000000);
+		2100000000);
 }
 
 static void who_goes_first_is_not_held_up_by_who_goes_later(void **state)

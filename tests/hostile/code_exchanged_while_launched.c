@@ -99,9 +99,7 @@ static void attack_so(int unused)
 		MUST(cuKernelGetFunction(&loaded, (CUkernel)function));
 	if (way_now == EXECUTABLE)
 		make_graph();
-	MUST(pthread_create(&thread, NULL, launch, NULL));
-	/* The driver's call takes 50 ms. */
-	usleep(15000);
+	thread = hostile_begin_slowly(launch);
 	exchange();
 	MUST(pthread_join(thread, NULL));
 	usleep(100000);

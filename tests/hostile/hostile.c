@@ -120,7 +120,9 @@ bool hostile_try_begin(void)
 	       cuCtxSetCurrent(context) == CUDA_SUCCESS;
 }
 
-#define BUSY_NS UINT64_C(500000000)
+#define BUSY_NS	       UINT64_C(500000000)
+#define SLOW_NS	       50000000 /* of each of slow_calls */
+#define WITHIN_SLOW_US 15000
 
 /* Looks at the device's clock until the time is over; the simulated driver takes it from the parameter's name. */
 static const char busy_code[] =
@@ -141,6 +143,15 @@ void hostile_keep_busy(CUstream stream)
 	MUST(cuModuleLoadData(&module, busy_code));
 	MUST(cuModuleGetFunction(&function, module, "busy"));
 	MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
+pthread_t hostile_begin_slowly(void *(*call)(void *))
+{
+	pthread_t thread;
+
+	MUST(pthread_create(&thread, NULL, call, NULL));
+	usleep(WITHIN_SLOW_US);
+	return thread;
 }
 
 void hostile_processes(int count, void (*run)(int index))
@@ -430,7 +441,7 @@ static void write_board(const struct judge *j, const char *path)
 
 static int open_machine(struct judge *j)
 {
-	struct inject_rule slow = {.tag = "*", .delay_ns = 50000000};
+	struct inject_rule slow = {.tag = "*", .delay_ns = SLOW_NS};
 	char path[256], board[256] = "h200x2", why[256] = "";
 
 	snprintf(path, sizeof(path), "%s/machine", j->folder);

@@ -23,6 +23,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -79,6 +80,9 @@ bool hostile_try_begin(void);
 
 /* Gives the stream a kernel that takes half a second. */
 void hostile_keep_busy(CUstream stream);
+
+/* Begins a thread, and returns when that should be within a slow call of the driver's (slow_calls). The caller joins it. */
+pthread_t hostile_begin_slowly(void *(*call)(void *));
 
 /* Runs it in so many processes at once, each forked before it touches CUDA, and waits for them. */
 void hostile_processes(int count, void (*run)(int index));

@@ -91,9 +91,7 @@ static void attack_so(int unused)
 	load(small_text);
 	if (way_now == KERNEL_AGAIN || way_now == NODE)
 		use(KERNEL);
-	MUST(pthread_create(&thread, NULL, use_in_thread, NULL));
-	/* The driver's call takes 50 ms. */
-	usleep(15000);
+	thread = hostile_begin_slowly(use_in_thread);
 	exchange();
 	MUST(pthread_join(thread, NULL));
 	usleep(100000);

@@ -40,9 +40,7 @@ static void attack(void)
 	MUST(cuMemPoolImportFromShareableHandle(
 		&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	before = pool;
-	MUST(pthread_create(&thread, NULL, allocate, NULL));
-	/* The driver's call takes 50 ms. */
-	usleep(15000);
+	thread = hostile_begin_slowly(allocate);
 	cuMemPoolDestroy(before);
 	for (int i = 0; i < TRIES && (i == 0 || made != before); i++)
 		MUST(cuMemPoolCreate(&made, &props));

@@ -34,18 +34,17 @@ static bool read_both(uint64_t *ret_ticks, uint64_t *ret_ns)
 	return clock_ticks() - *ret_ticks < clock_ticks_of_ms() / AWAY_PART;
 }
 
-/* Where they are of one moment, and so were the last ones: returns when to poll next. */
-static uint64_t set_rate(uint64_t ticks, uint64_t ns, bool is_one_moment)
+/* When to poll next: by the rate, where this moment and the last one tell it, and else as is usual. */
+static uint64_t set_rate(uint64_t ticks, uint64_t ns, bool is_one_moment, uint64_t usual)
 {
 	/* relaxed, all loads: one thread at a time writes them */
 	uint32_t sequence = atomic_load_explicit(&rate.sequence, memory_order_relaxed);
-	uint64_t next = ticks + POLL_MS * clock_ticks_of_ms(), each = 0;
-	uint64_t last_ns, passed_ticks, passed_ns;
+	uint64_t last_ns, passed_ticks, passed_ns, next = usual, each = 0;
 
 	/* acquire: pairs with the release below */
 	if (sequence % 2 || !atomic_compare_exchange_strong_explicit(&rate.sequence, &sequence,
 				    sequence + 1, memory_order_acquire, memory_order_relaxed))
-		return next;
+		return usual;
 	/* pairs with the fence in poll_now_ns(): who sees one of the values below sees the odd number */
 	atomic_thread_fence(memory_order_release);
 	passed_ticks = ticks - atomic_load_explicit(&rate.ticks, memory_order_relaxed);
@@ -94,7 +93,7 @@ bool poll_is_due(uint64_t *ret_now_ns)
 		return false;
 	/* Unless a signal wants one sooner. */
 	(void)atomic_compare_exchange_strong_explicit(&gate_next_poll, &next,
-		set_rate(ticks, *ret_now_ns, is_one_moment), memory_order_relaxed,
+		set_rate(ticks, *ret_now_ns, is_one_moment, next), memory_order_relaxed,
 		memory_order_relaxed);
 	return true;
 }

@@ -118,24 +118,25 @@ static void note_leader_gone(int pid)
 	unsigned used = atomic_load(&page->used);
 
 	for (unsigned i = 0; i < used; i++)
-		if (atomic_load(&page->threads[i].pid) == pid)
-			known[i].left_tid = atomic_load(&page->threads[i].tid);
+		if (owner_pid(atomic_load(&page->threads[i].owner)) == pid)
+			known[i].left_tid = owner_tid(atomic_load(&page->threads[i].owner));
 }
 
-static void drop(unsigned i)
+static void drop(unsigned i, uint64_t owner)
 {
 	struct thread_record *t = &page->threads[i];
-	int tid = atomic_load(&t->tid);
 
-	if (tid && tid == atomic_load(&t->pid))
-		note_leader_gone(tid);
+	if (owner_tid(owner) == owner_pid(owner))
+		note_leader_gone(owner_pid(owner));
 	forget(&known[i]);
-	atomic_store(&t->tid, 0);
-	if (atomic_exchange(&t->state, THREAD_FREE) == THREAD_RUNS)
-		atomic_fetch_sub(&page->running, 1);
+	/* It is nobody's before it is free: whoever takes it must not find a wait in it. */
+	if (!record_pass(t, owner, owner_of(0, 1)))
+		return;
+	atomic_store(&t->state, THREAD_RUNS);
+	atomic_store(&t->owner, 0);
 }
 
-/* The kernel's page of the thread; 0: there is no such thread. */
+/* The kernel's page of the thread; 0: as errno says. */
 static size_t read_status(unsigned i, int tid, char *ret_text, size_t size)
 {
 	struct known *k = &known[i];
@@ -159,39 +160,31 @@ static unsigned long number_after(const char *text, const char *key)
 	return at ? strtoul(at + strlen(key), NULL, 10) : 0;
 }
 
-/* A thread that is about to begin is looked for as its process, which may be stopped or killed before it does. */
-static int known_as(unsigned i)
+/*
+ * A thread that is about to begin is looked for as its process, which may be stopped or killed before it does, or become another
+ * program: then it has one thread, which waits itself.
+ */
+static int known_as(uint64_t owner)
 {
-	int tid = atomic_load(&page->threads[i].tid);
-
-	return tid ? tid : atomic_load(&page->threads[i].pid);
+	return owner_tid(owner) ? owner_tid(owner) : owner_pid(owner);
 }
 
 enum found { FOUND_RUNNING, FOUND_WAITING, FOUND_GONE };
 
 /* Whether the thread waits, and how often it has ever left a processor. */
-static enum found look(unsigned i, unsigned long *ret_switches)
+static enum found look(unsigned i, uint64_t owner, unsigned long *ret_switches)
 {
-	int tid = atomic_load(&page->threads[i].tid), of = known_as(i),
-	    parent = atomic_load(&page->threads[i].parent);
 	char text[4096];
 	const char *state;
 
 	looks++;
-	if (parent) {
-		/* which writes the record again, unless it was killed */
-		if (kill(parent, 0) < 0)
-			atomic_store(&page->threads[i].parent, 0);
-		return FOUND_RUNNING;
-	}
-	if (of == 0)
-		return FOUND_RUNNING;
-	if (read_status(i, of, text, sizeof(text)) == 0)
-		return FOUND_GONE;
+	errno = 0;
+	if (read_status(i, known_as(owner), text, sizeof(text)) == 0)
+		return errno == ENOENT || errno == ESRCH ? FOUND_GONE : FOUND_RUNNING;
 	state = strstr(text, "\nState:\t");
 	if (!state || strchr("ZX", state[8]))
 		return FOUND_GONE;
-	if (tid == 0 && state[8] != 'T')
+	if (owner_tid(owner) == 0 && state[8] != 'T' && number_after(state, "\nThreads:\t") > 1)
 		return FOUND_RUNNING;
 	*ret_switches = number_after(state, "\nvoluntary_ctxt_switches:\t") +
 			number_after(state, "\nnonvoluntary_ctxt_switches:\t");
@@ -203,10 +196,10 @@ static enum found look(unsigned i, unsigned long *ret_switches)
  * is said to wait as well; where it lost its processor there, for as long as others have it. Where it waits is not
  * told then.
  */
-static bool has_left(unsigned i)
+static bool has_left(unsigned i, uint64_t owner)
 {
 	struct known *k = &known[i];
-	int tid = known_as(i);
+	int tid = known_as(owner);
 
 	if (!where)
 		return true;
@@ -229,29 +222,27 @@ static bool all_wait(bool is_again)
 	unsigned used = atomic_load(&page->used);
 
 	for (unsigned i = 0; i < used; i++) {
+		uint64_t owner = atomic_load(&page->threads[i].owner);
 		uint32_t state = atomic_load(&page->threads[i].state);
 		unsigned long switches = 0;
 		enum found found;
 
-		if (state == THREAD_FREE ||
-			(state == THREAD_SLEEPS &&
-				known[i].left_tid != atomic_load(&page->threads[i].tid)))
+		if (owner == 0 || (state == THREAD_SLEEPS && known[i].left_tid != owner_tid(owner)))
 			continue;
 		/* Last when it is looked at first, and first when it is looked at again: no switch in between is missed. */
-		if (is_again && !has_left(i))
+		if (is_again && !has_left(i, owner))
 			return false;
-		found = look(i, &switches);
+		found = look(i, owner, &switches);
 		/* the end of a process is about to wake its parent */
 		if (found == FOUND_GONE)
-			drop(i);
+			drop(i, owner);
 		if (found != FOUND_WAITING ||
-			(is_again ? switches != known[i].switches : !has_left(i)))
+			(is_again ? switches != known[i].switches : !has_left(i, owner)))
 			return false;
 		known[i].switches = switches;
-		if (is_again && state == THREAD_RUNS &&
+		if (is_again && state == THREAD_RUNS)
 			atomic_compare_exchange_strong(
-				&page->threads[i].state, &state, THREAD_BLOCKED))
-			atomic_fetch_sub(&page->running, 1);
+				&page->threads[i].state, &state, THREAD_BLOCKED);
 	}
 	return true;
 }
@@ -265,19 +256,20 @@ static bool is_quiet(void)
 	uint32_t changes = atomic_load(&page->changes);
 	unsigned used = atomic_load(&page->used);
 
-	return all_wait(false) && all_wait(true) && atomic_load(&page->running) == 0 &&
+	return all_wait(false) && all_wait(true) && !page_has_runner(page) &&
 	       atomic_load(&page->changes) == changes && atomic_load(&page->used) == used;
 }
 
 static void end_wait(struct thread_record *t, uint32_t state)
 {
+	uint64_t owner = atomic_load(&t->owner);
+
 	if (!atomic_compare_exchange_strong(&t->state, &state, THREAD_RUNS))
 		return;
-	atomic_fetch_add(&page->running, 1);
 	atomic_fetch_add(&t->wake, 1);
 	syscall(SYS_futex, &t->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (state == THREAD_POLLS)
-		syscall(SYS_tgkill, atomic_load(&t->pid), atomic_load(&t->tid), CLOCK_SIGNAL);
+		syscall(SYS_tgkill, owner_pid(owner), owner_tid(owner), CLOCK_SIGNAL);
 }
 
 /* Whether all that sleep still do: whoever was killed is about to wake its parent. */
@@ -287,13 +279,14 @@ static bool all_sleep(void)
 	unsigned long switches;
 
 	for (unsigned i = 0; i < used; i++) {
+		uint64_t owner = atomic_load(&page->threads[i].owner);
 		enum found found;
 
-		if (atomic_load(&page->threads[i].state) != THREAD_SLEEPS)
+		if (owner == 0 || atomic_load(&page->threads[i].state) != THREAD_SLEEPS)
 			continue;
-		found = look(i, &switches);
+		found = look(i, owner, &switches);
 		if (found == FOUND_GONE)
-			drop(i);
+			drop(i, owner);
 		if (found != FOUND_WAITING)
 			return false;
 	}
@@ -337,7 +330,7 @@ static void rest(uint32_t changes, uint64_t pause_ns)
 	struct timespec t = {.tv_nsec = (long)pause_ns};
 
 	atomic_store(&page->is_driver_asleep, 1);
-	if (atomic_load(&page->running) != 0)
+	if (page_has_runner(page))
 		syscall(SYS_futex, &page->changes, FUTEX_WAIT, changes, &t, NULL, 0);
 	else if (pause_ns > PAUSE_NS)
 		nanosleep(&t, NULL);
@@ -415,6 +408,7 @@ static pid_t start(const char *library, char **argv)
 
 	if (child != 0)
 		return child;
+	atomic_store(&page->threads[0].owner, owner_of(getpid(), getpid()));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(preload, sizeof(preload), "%s%s%s", library, others ? ":" : "",
 		others ? others : "");
@@ -438,14 +432,11 @@ int main(int argc, char **argv)
 	where = find_where();
 	from_ns = page->now_ns;
 	prctl(PR_SET_TIMERSLACK, 1);
-	page->threads[0] = (struct thread_record){.pid = getpid(), .state = THREAD_RUNS};
+	page->threads[0].owner = owner_of(getpid(), 0);
 	page->used = 1;
-	page->running = 1;
 	child = start(realpath(argv[1], library) ? library : argv[1], argv + 2);
 	if (child < 0)
 		return 2;
-	atomic_store(&page->threads[0].pid, child);
-	atomic_store(&page->threads[0].tid, child);
 	status = drive(child);
 	fprintf(stderr, "virtual clock: %.1f s in %.1f s, %lu steps, %lu looks at threads\n",
 		(double)(page->now_ns - from_ns) / NS_PER_S,

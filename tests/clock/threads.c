@@ -128,7 +128,7 @@ static void *begin_thread(void *argument)
 	struct beginning b = *(struct beginning *)argument;
 
 	free(argument);
-	clock_take_record(b.record);
+	clock_take_record(b.record, getpid());
 	return b.start(b.argument);
 }
 
@@ -149,7 +149,7 @@ EXPORT int pthread_create(
 	*b = (struct beginning){start, argument, clock_new_record()};
 	r = real(ret, attr, begin_thread, b);
 	if (r) {
-		clock_drop_record(b->record);
+		record_pass(b->record, owner_of(getpid(), 0), 0);
 		free(b);
 	}
 	return r;
@@ -159,26 +159,21 @@ EXPORT pid_t fork(void)
 {
 	static pid_t (*real)(void);
 	struct thread_record *child;
-	pid_t pid;
+	pid_t parent, pid;
 
 	if (!real)
 		real = (__typeof__(real))dlsym(RTLD_NEXT, "fork");
 	if (!clock_is_virtual())
 		return real();
+	parent = getpid();
 	child = clock_new_record();
-	atomic_store(&child->parent, getpid());
 	pid = real();
 	if (pid == 0) {
-		clock_take_record(child);
+		clock_take_record(child, parent);
 		clock_find_namespace();
-	} else if (pid < 0) {
-		atomic_store(&child->parent, 0);
-		clock_drop_record(child);
 	} else {
 		/* the child may not have come so far, or have been killed */
-		atomic_store(&child->pid, pid);
-		atomic_store(&child->tid, pid);
-		atomic_store(&child->parent, 0);
+		record_pass(child, owner_of(parent, 0), pid < 0 ? 0 : owner_of(pid, pid));
 	}
 	return pid;
 }

@@ -121,58 +121,54 @@ bool clock_is_virtual(void)
 	return clock_page != NULL;
 }
 
-static struct thread_record *find_record(int tid)
+static struct thread_record *find_record(uint64_t owner)
 {
 	unsigned used = atomic_load(&clock_page->used);
 
-	for (unsigned i = 0; i < used; i++) {
-		struct thread_record *t = &clock_page->threads[i];
-
-		if (atomic_load(&t->tid) == tid && atomic_load(&t->state) != THREAD_FREE)
-			return t;
-	}
+	for (unsigned i = 0; i < used; i++)
+		if (atomic_load(&clock_page->threads[i].owner) == owner)
+			return &clock_page->threads[i];
 	return NULL;
 }
 
-struct thread_record *clock_new_record(void)
+static struct thread_record *claim_record(uint64_t owner)
 {
 	for (unsigned i = 0; i < CLOCK_THREADS; i++) {
-		struct thread_record *t = &clock_page->threads[i];
-		uint32_t is_free = THREAD_FREE, used = atomic_load(&clock_page->used);
+		uint32_t used = atomic_load(&clock_page->used);
 
-		if (!atomic_compare_exchange_strong(&t->state, &is_free, THREAD_RUNS))
-			continue;
-		atomic_store(&t->pid, getpid());
-		atomic_fetch_add(&clock_page->running, 1);
+		/* First: a record that is taken is seen. */
 		while (used <= i && !atomic_compare_exchange_weak(&clock_page->used, &used, i + 1))
 			;
-		return t;
+		if (record_pass(&clock_page->threads[i], 0, owner))
+			return &clock_page->threads[i];
 	}
 	abort();
 }
 
-void clock_take_record(struct thread_record *record)
+struct thread_record *clock_new_record(void)
 {
-	own = record;
-	atomic_store(&own->pid, getpid());
-	atomic_store(&own->tid, own_tid());
-}
-
-void clock_drop_record(struct thread_record *record)
-{
-	atomic_store(&record->tid, 0);
-	if (atomic_exchange(&record->state, THREAD_FREE) == THREAD_RUNS)
-		atomic_fetch_sub(&clock_page->running, 1);
+	return claim_record(owner_of(getpid(), 0));
 }
 
 static struct thread_record *own_record(void)
 {
+	uint64_t owner;
+
 	if (own)
 		return own;
-	own = find_record(own_tid());
+	owner = owner_of(getpid(), own_tid());
+	own = find_record(owner);
 	if (!own)
-		clock_take_record(clock_new_record());
+		own = claim_record(owner);
 	return own;
+}
+
+void clock_take_record(struct thread_record *record, pid_t maker)
+{
+	bool is_taken = record_pass(record, owner_of(maker, 0), owner_of(getpid(), own_tid()));
+
+	own = is_taken ? record : NULL;
+	own_record();
 }
 
 void clock_begin_wait(enum thread_state state, uint64_t deadline_ns)
@@ -181,27 +177,38 @@ void clock_begin_wait(enum thread_state state, uint64_t deadline_ns)
 	struct thread_record *t = own_record();
 
 	atomic_store(&t->deadline_ns, deadline_ns);
-	if (atomic_exchange(&t->state, state) == THREAD_RUNS)
-		atomic_fetch_sub(&page->running, 1);
+	atomic_store(&t->state, state);
 	atomic_fetch_add(&page->changes, 1);
-	if (atomic_load(&page->running) == 0 && atomic_exchange(&page->is_driver_asleep, 0))
+	if (atomic_load(&page->is_driver_asleep) && !page_has_runner(page) &&
+		atomic_exchange(&page->is_driver_asleep, 0))
 		CALL(futex, &page->changes, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* The driver has set THREAD_RUNS where it has ended the wait. */
 void clock_end_wait(void)
 {
-	if (atomic_exchange(&own_record()->state, THREAD_RUNS) != THREAD_RUNS)
-		atomic_fetch_add(&clock_page->running, 1);
+	atomic_store(&own_record()->state, THREAD_RUNS);
 	reads = 0;
 	spin_ns = 0;
+}
+
+/* Whoever was about to begin when the process became this program never will; a child of it makes itself a record. */
+static void drop_lost(void)
+{
+	uint64_t lost = owner_of(getpid(), 0);
+	struct thread_record *t;
+
+	while ((t = find_record(lost)))
+		record_pass(t, lost, 0);
 }
 
 /* After an exec the thread has the record of before. */
 static __attribute__((constructor)) void begin(void)
 {
-	if (clock_is_virtual())
-		clock_end_wait();
+	if (!clock_is_virtual())
+		return;
+	drop_lost();
+	clock_end_wait();
 }
 
 int clock_sleep_until(uint64_t deadline_ns)

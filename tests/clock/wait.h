@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "tests/clock/page.h"
 
@@ -40,7 +41,7 @@ long clock_wait_on(const void *word, uint32_t value, uint64_t deadline_ns);
 void clock_begin_wait(enum thread_state state, uint64_t deadline_ns);
 void clock_end_wait(void);
 
-/* A record for a thread or process that is about to begin; it takes it, or its parent drops it. */
+/* A record for a thread or child of this process that is about to begin. */
 struct thread_record *clock_new_record(void);
-void clock_take_record(struct thread_record *record);
-void clock_drop_record(struct thread_record *record);
+/* The thread has begun, and takes it from the process that made it; another one where that process is gone, and the record with it. */
+void clock_take_record(struct thread_record *record, pid_t maker);

@@ -8,7 +8,7 @@
 
 #include "tests/hunt/compute_player.h"
 
-/* One that stops its process does so while no other is in fork(), or the virtual clock waits for that. */
+/* One that stops its process does so while no other is in fork(), or the child may begin late on the virtual clock. */
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A child that goes with its parent. With the lock. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/clock/page.h"
+#include "tests/clock/still.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -29,6 +30,8 @@
 
 #define LONG_STEP_NS  200000000
 #define QUIET_LOOKS   10
+
+#define STATUS_STILL  124 /* of the driver, when time stands still for ever */
 
 static struct clock_page *page;
 
@@ -43,6 +46,9 @@ static struct known {
 static const char *where;
 
 static unsigned long steps, looks;
+
+/* Whose thread did not wait when it was last looked at; less than 0: all did. */
+static int held_by = -1;
 
 static uint64_t real_ns(clockid_t clock)
 {
@@ -227,6 +233,7 @@ static bool all_wait(bool is_again)
 		unsigned long switches = 0;
 		enum found found;
 
+		held_by = (int)i;
 		if (owner == 0 || (state == THREAD_SLEEPS && known[i].left_tid != owner_tid(owner)))
 			continue;
 		/* Last when it is looked at first, and first when it is looked at again: no switch in between is missed. */
@@ -244,6 +251,7 @@ static bool all_wait(bool is_again)
 			atomic_compare_exchange_strong(
 				&page->threads[i].state, &state, THREAD_BLOCKED);
 	}
+	held_by = -1;
 	return true;
 }
 
@@ -337,6 +345,7 @@ static void rest(uint32_t changes, uint64_t pause_ns)
 	atomic_store(&page->is_driver_asleep, 0);
 }
 
+/* The child's status; less than 0: time stands still for ever. */
 static int drive(pid_t child)
 {
 	uint64_t pause_ns = PAUSE_NS;
@@ -358,6 +367,8 @@ static int drive(pid_t child)
 		if ((i % 64 == 0 || pause_ns > PAUSE_NS) &&
 			waitpid(child, &status, WNOHANG) == child)
 			return status;
+		if (still_is_for_ever(page, steps))
+			return -1;
 	}
 }
 
@@ -438,6 +449,11 @@ int main(int argc, char **argv)
 	if (child < 0)
 		return 2;
 	status = drive(child);
+	if (status < 0) {
+		still_tell(page, held_by);
+		still_kill_all(page);
+		return STATUS_STILL;
+	}
 	fprintf(stderr, "virtual clock: %.1f s in %.1f s, %lu steps, %lu looks at threads\n",
 		(double)(page->now_ns - from_ns) / NS_PER_S,
 		(double)(real_ns(CLOCK_MONOTONIC) - from_real_ns) / NS_PER_S, steps, looks);

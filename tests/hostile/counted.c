@@ -2,6 +2,7 @@
 /* The kernel of programs that want more of a device's time, and what it counts of itself on a card. */
 #include "tests/hostile/counted.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -166,6 +167,7 @@ static void measure_once(CUdeviceptr at)
 CUfunction counted_kernel(void)
 {
 	CUfunction kernel;
+	CUdevice device;
 	CUdeviceptr at;
 
 	if (!counted_is_on_card()) {
@@ -176,7 +178,9 @@ CUfunction counted_kernel(void)
 		counted = map(0);
 	at = map_for_device();
 	measure_once(at);
-	load(at, atomic_load(&counted->rate), &kernel);
+	MUST(cuCtxGetDevice(&device));
+	load(device == 0 ? at : at + offsetof(struct counted, elsewhere_ns),
+		atomic_load(&counted->rate), &kernel);
 	return kernel;
 }
 

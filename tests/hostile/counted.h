@@ -20,6 +20,7 @@ struct counted {
 	_Atomic uint64_t served_ns;  /* the first word: the kernels add to it */
 	_Atomic uint64_t rate;	     /* turns through the loop in 65,536 ns; 0: not measured yet */
 	_Atomic uint64_t longest_ns; /* of what was given at once */
+	_Atomic uint64_t elsewhere_ns; /* the kernels of other devices than the first add to it */
 	_Atomic bool is_being_measured;
 	_Atomic unsigned crowd; /* so many processes come and go at once; 0: not so */
 };

@@ -251,7 +251,9 @@ struct region_compute {
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 	_Atomic uint64_t long_cells[REGION_BUSY_LONG_WORDS];
 	_Atomic uint64_t left; /* of processes that ended with work under way (policy/left.h) */
-	uint64_t unused[7];
+	_Atomic uint64_t
+		owed; /* what it could not have while others had the device (policy/owed.h) */
+	uint64_t unused[6];
 	struct region_turn turn;
 };
 

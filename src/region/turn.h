@@ -216,6 +216,9 @@ int turn_release(struct turn *turn, uint64_t now_ns);
 /* Wants nothing any more (it waits for its budget, or ends); what it holds is released. */
 void turn_leave(struct turn *turn);
 
+/* Whether another process of the slice waits for the turn, or has work under way as far as it said; one that died is believed, too. */
+bool turn_has_others(const struct turn *turn, uint64_t now_ns);
+
 /* Sleeps until the turn's holder says something new, or until then; a signal ends it early (-EINTR). */
 int turn_wait(struct turn *turn, uint64_t until_ns);
 

@@ -104,7 +104,7 @@ int turn_release(struct turn *t, uint64_t now_ns)
 	return r;
 }
 
-/* Whether another process of the slice waits. One that died waiting is believed: the wish ends by itself. */
+/* Whether a process of the slice waits. One that died waiting is believed: the wish ends by itself. */
 static bool is_shared_wish(const struct turn *t)
 {
 	unsigned high = turn_word_process_high(t);
@@ -112,6 +112,21 @@ static bool is_shared_wish(const struct turn *t)
 	for (unsigned i = 0; i < high; i++)
 		if (turn_get(&t->books->busy_until_ns[i]) == TURN_WANTS)
 			return true;
+	return false;
+}
+
+bool turn_has_others(const struct turn *t, uint64_t now_ns)
+{
+	unsigned high = t->own ? turn_word_process_high(t) : 0;
+
+	for (unsigned i = 0; i < high; i++) {
+		uint64_t until_ns = turn_get(&t->books->busy_until_ns[i]);
+
+		if (i != t->process &&
+			(until_ns == TURN_WANTS ||
+				(until_ns > now_ns && until_ns <= now_ns + TURN_LONGEST_NS)))
+			return true;
+	}
 	return false;
 }
 

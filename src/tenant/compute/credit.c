@@ -3,8 +3,10 @@
 #include "tenant/compute/credit.h"
 
 #include "base/bits.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "policy/budget.h"
+#include "policy/owed.h"
 #include "policy/share.h"
 #include "tenant/compute/meters.h"
 
@@ -23,9 +25,7 @@
 /* The most that it has to pay back: more than one kernel that a turn can be held for (TURN_LEASE_NS). */
 #define BORROWED_MOST_NS 250000000
 
-/* The most that is kept of what a slice could not have while others had the device. */
-#define KEPT_NS UINT64_C(200000000)
-#define OWED_NS UINT64_C(20000000) /* waiting for honest slices costs less */
+#define FEELS_OWED_NS	 UINT64_C(20000000) /* waiting for honest slices costs less */
 
 /* Who works asks about credit more often. */
 #define ASKED_NS UINT64_C(50000000)
@@ -42,16 +42,33 @@
 /* All streams together may be so far ahead, with that: as much may turn out to come one after the other. */
 #define BESIDE_MOST_NS UINT64_C(128000000)
 
-/* What a slice cannot have while it waits for others is saved up beyond its burst. */
-static uint64_t most_ns(const struct meter *m)
+/* What the slice gets that would be others' else. */
+static uint64_t paid_permille(const struct meter *m)
 {
-	return m->limits.granted.burst_ns + m->credit.owed_ns;
+	return SHARE_WHOLE_PERMILLE - credit_due_permille(m);
 }
 
-static struct budget_rate ceiling_rate(const struct meter *m)
+/* What its processes together could not have. relaxed, both: a moment late does no harm */
+static uint64_t slice_owed_ns(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t word = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
+
+	return word ? owed_ns(word,
+			      atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed),
+			      paid_permille(m), now_ns)
+		    : 0;
+}
+
+/* What a slice cannot have while it waits for others is saved up beyond its burst, whichever of its processes waits. */
+static uint64_t most_ns(const struct meter *m, uint64_t now_ns)
+{
+	return m->limits.granted.burst_ns + max_u64(m->credit.owed_ns, slice_owed_ns(m, now_ns));
+}
+
+static struct budget_rate ceiling_rate(const struct meter *m, uint64_t now_ns)
 {
 	return (struct budget_rate){
-		.permille = m->limits.granted.cap_permille, .burst_ns = most_ns(m)};
+		.permille = m->limits.granted.cap_permille, .burst_ns = most_ns(m, now_ns)};
 }
 
 /*
@@ -61,13 +78,13 @@ static struct budget_rate ceiling_rate(const struct meter *m)
 #define TURNS_PERCENT 98 /* H200: 97.6 between two, 95 among eight */
 #define DUE_PERCENT   97 /* of its cores, for less than which others owe it the rest */
 
-static struct budget_rate sure_rate(const struct meter *m)
+static struct budget_rate sure_rate(const struct meter *m, uint64_t now_ns)
 {
 	uint32_t permille = m->limits.granted.cores_permille;
 
 	if (m->turns.peer_count)
 		permille = permille * TURNS_PERCENT / 100;
-	return (struct budget_rate){.permille = permille, .burst_ns = most_ns(m)};
+	return (struct budget_rate){.permille = permille, .burst_ns = most_ns(m, now_ns)};
 }
 
 /* relaxed: each word is complete in itself */
@@ -105,7 +122,7 @@ void credit_hide(struct meter *m)
 /* The credit's debt is the slice's; without a limit nothing is owed, and nothing ordered. */
 static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 {
-	struct budget_rate rate = ceiling_rate(m);
+	struct budget_rate rate = ceiling_rate(m, now_ns);
 
 	if (m->limits.is_limited) {
 		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.balance_ns);
@@ -125,7 +142,7 @@ static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 static void find_saved(struct meter *m, uint64_t now_ns)
 {
 	struct credit *c = &m->credit;
-	struct budget_rate rate = sure_rate(m);
+	struct budget_rate rate = sure_rate(m, now_ns);
 	/* relaxed: as in spend() */
 	uint64_t word = atomic_load_explicit(&m->books->budget, memory_order_relaxed);
 
@@ -137,7 +154,7 @@ static void find_saved(struct meter *m, uint64_t now_ns)
 /* relaxed: as in spend() */
 static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more_ns)
 {
-	struct budget_rate rate = ceiling_rate(m);
+	struct budget_rate rate = ceiling_rate(m, now_ns);
 	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
 
 	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
@@ -154,10 +171,29 @@ uint64_t credit_due_permille(const struct meter *m)
 	return permille * DUE_PERCENT / 100;
 }
 
+/* relaxed: as in spend() */
+static bool put_owed(struct meter *m, uint64_t *seen, uint64_t word)
+{
+	return atomic_compare_exchange_weak_explicit(
+		&m->books->owed, seen, word, memory_order_relaxed, memory_order_relaxed);
+}
+
 static void owe(struct credit *c, uint64_t ns)
 {
-	c->owed_ns = c->owed_ns + ns < KEPT_NS ? c->owed_ns + ns : KEPT_NS;
+	c->owed_ns = min_u64(c->owed_ns + ns, OWED_MOST_NS);
 	c->lack_ns += ns;
+}
+
+/* What went to others meanwhile is owed as a whole. */
+static void owe_overlap(struct meter *m, uint64_t ns, uint64_t now_ns)
+{
+	/* relaxed, both: as in slice_owed_ns() */
+	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
+
+	while (!put_owed(m, &seen, owed_add(seen, served_ns, paid_permille(m), now_ns, ns)))
+		;
+	owe(&m->credit, ns);
 }
 
 static void have_back(struct credit *c, uint64_t ns)
@@ -171,25 +207,31 @@ static void find_owed(struct meter *m)
 {
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
-	uint64_t paid_ns = (served_ns - m->credit.served_ns) *
-			   (SHARE_WHOLE_PERMILLE - credit_due_permille(m)) / SHARE_WHOLE_PERMILLE;
+	uint64_t paid_ns =
+		(served_ns - m->credit.served_ns) * paid_permille(m) / SHARE_WHOLE_PERMILLE;
 
 	m->credit.served_ns = served_ns;
 	have_back(&m->credit, paid_ns);
 	m->credit.is_owed &= m->credit.owed_ns != 0 && !m->credit.is_borrowing;
+	/* By the waits of another process. */
+	m->credit.is_owed |=
+		!m->credit.is_borrowing && slice_owed_ns(m, clock_now_ns()) > FEELS_OWED_NS;
 }
 
 void credit_wait(struct meter *m, uint64_t waited_ns)
 {
-	uint64_t due_ns;
+	uint64_t due = credit_due_permille(m), now_ns = clock_now_ns();
+	/* relaxed: as in slice_owed_ns() */
+	uint64_t seen = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
 
 	find_owed(m);
 	/* Who has had more than its cores waits until others have theirs. */
 	if (m->credit.is_borrowing)
 		return;
-	due_ns = waited_ns * credit_due_permille(m) / SHARE_WHOLE_PERMILLE;
-	owe(&m->credit, due_ns);
-	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
+	while (!put_owed(m, &seen, owed_wait(seen, m->credit.served_ns, due, now_ns, waited_ns)))
+		;
+	owe(&m->credit, waited_ns * due / SHARE_WHOLE_PERMILLE);
+	m->credit.is_owed |= m->credit.owed_ns > FEELS_OWED_NS;
 }
 
 void credit_blamed(struct meter *m)
@@ -199,21 +241,38 @@ void credit_blamed(struct meter *m)
 
 void credit_return(struct meter *m, int64_t ns, uint64_t now_ns)
 {
-	struct budget_rate rate = sure_rate(m);
+	struct budget_rate rate = sure_rate(m, now_ns);
 
 	spend(&m->books->budget, &rate, now_ns, now_ns, -ns);
 }
 
+/* Of a pause of the process: its slice was not idle while another one waited or worked. */
+static uint64_t idle_of_slice_ns(const struct meter *m, uint64_t idle_ns, uint64_t now_ns)
+{
+	/* relaxed: as in find_owed() */
+	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed) -
+			     m->credit.served_ns;
+
+	if (!m->turns.is_open || turn_has_others(&m->turns.turn, now_ns))
+		return 0;
+	return served_ns < idle_ns ? idle_ns - served_ns : 0;
+}
+
 void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t idle_ns, uint64_t now_ns)
 {
-	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+	struct budget_rate sure = sure_rate(m, now_ns), ceiling = ceiling_rate(m, now_ns);
+	/* relaxed, both: as in owe() */
+	uint64_t seen = atomic_load_explicit(&m->books->owed, memory_order_relaxed), kept_ns = 0;
 
 	if (!m->turns.peer_count)
 		return;
-	sure.burst_ns = ceiling.burst_ns = m->limits.granted.burst_ns;
+	while (!put_owed(m, &seen, owed_pause(seen, idle_of_slice_ns(m, idle_ns, now_ns), now_ns)))
+		;
 	/* What was saved up long before the pause the slice's other processes may have used. */
 	if (m->credit.asked_ns + pause_ns + ASKED_NS > now_ns)
-		sure.burst_ns = ceiling.burst_ns += m->credit.kept_ns;
+		kept_ns = m->credit.kept_ns;
+	kept_ns = max_u64(kept_ns, slice_owed_ns(m, now_ns));
+	sure.burst_ns = ceiling.burst_ns = m->limits.granted.burst_ns + kept_ns;
 	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
 	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
 	have_back(&m->credit, idle_ns);
@@ -222,7 +281,7 @@ void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t idle_ns, uint64_t
 /* How much is saved up beyond the burst. */
 static void find_kept(struct meter *m, uint64_t now_ns)
 {
-	struct budget_rate rate = ceiling_rate(m);
+	struct budget_rate rate = ceiling_rate(m, now_ns);
 	/* relaxed: as in spend() */
 	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
 	int64_t kept_ns =
@@ -349,7 +408,7 @@ static void drop_hoarded(struct meter *m, const struct budget_rate *rate, uint64
 uint64_t credit_ready_ns(
 	struct meter *m, struct stream_state *s, uint64_t ns, uint64_t others_ns, uint64_t now_ns)
 {
-	struct budget_rate rate = ceiling_rate(m);
+	struct budget_rate rate = ceiling_rate(m, now_ns);
 	uint64_t ready_ns;
 
 	find_saved(m, now_ns);
@@ -389,7 +448,7 @@ bool credit_overdraw(
 	struct meter *m, uint64_t ns, int64_t reserve_ns, bool is_unknown, uint64_t now_ns)
 {
 	struct credit *c = &m->credit;
-	struct budget_rate rate = ceiling_rate(m);
+	struct budget_rate rate = ceiling_rate(m, now_ns);
 	uint64_t seen = c->overdrafts;
 	int64_t more_ns = reserve_ns > c->balance_ns ? reserve_ns - c->balance_ns : 0;
 
@@ -430,7 +489,7 @@ static int64_t own_part(struct meter *m, int64_t took_ns, uint64_t now_ns)
 	if (took_ns <= 0 || !m->turns.is_open || !turn_is_overlapped(&m->turns.turn, now_ns))
 		return took_ns;
 	if (!m->credit.is_borrowing)
-		owe(&m->credit, (uint64_t)others_ns);
+		owe_overlap(m, (uint64_t)others_ns, now_ns);
 	return took_ns - others_ns;
 }
 
@@ -441,7 +500,7 @@ static int64_t own_part(struct meter *m, int64_t took_ns, uint64_t now_ns)
 static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int64_t took_ns)
 {
 	int64_t own_ns = own_part(m, took_ns, now_ns);
-	struct budget_rate rate = sure_rate(m);
+	struct budget_rate rate = sure_rate(m, now_ns);
 	/* relaxed: as in spend() */
 	uint64_t word = atomic_load_explicit(&m->books->budget, memory_order_relaxed);
 	int64_t most_ns;
@@ -458,7 +517,7 @@ static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int6
 void credit_charge(
 	struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
-	struct budget_rate ceiling = ceiling_rate(m);
+	struct budget_rate ceiling = ceiling_rate(m, now_ns);
 
 	m->credit.reserved_ns -= reserved_ns;
 	/* The credit pays for an estimate that was too low; what comes back pays the slice's debts first. */
@@ -492,7 +551,7 @@ uint64_t credit_lent_ns(const struct meter *m, uint64_t charged_ns)
 
 void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
-	struct budget_rate ceiling = ceiling_rate(m);
+	struct budget_rate ceiling = ceiling_rate(m, now_ns);
 
 	if (m->limits.is_limited)
 		spend(&m->books->ceiling, &ceiling, since_ns, now_ns, took_ns);
@@ -502,7 +561,7 @@ void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t since_ns, 
 
 void credit_end_running(struct meter *m, int64_t took_ns, uint64_t now_ns)
 {
-	struct budget_rate ceiling = ceiling_rate(m);
+	struct budget_rate ceiling = ceiling_rate(m, now_ns);
 	int64_t paid_ns = took_ns < m->credit.balance_ns ? took_ns : m->credit.balance_ns;
 
 	m->credit.running_ns -= took_ns;

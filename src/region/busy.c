@@ -147,16 +147,25 @@ uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t e
 	return older_ns + (fresh < unmarked_ns ? fresh : unmarked_ns);
 }
 
+/* What the slice has saved up, which nobody here knows the most of: it stays, and no more comes to it. */
+static uint64_t saved_ns(uint64_t word, uint64_t now_ns)
+{
+	int64_t ns = budget_balance_ns(word, &(struct budget_rate){.burst_ns = INT64_MAX}, now_ns);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t since_ns, uint64_t now_ns,
 	int64_t cost_ns)
 {
 	struct budget_rate rate = {.permille = (uint32_t)permille};
-	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed), spent;
 
-	while (!atomic_compare_exchange_weak_explicit(word, &seen,
-		budget_spend_since(seen, &rate, since_ns, now_ns, cost_ns), memory_order_relaxed,
-		memory_order_relaxed))
-		;
+	do {
+		rate.burst_ns = saved_ns(seen, now_ns);
+		spent = budget_spend_since(seen, &rate, since_ns, now_ns, cost_ns);
+	} while (!atomic_compare_exchange_weak_explicit(
+		word, &seen, spent, memory_order_relaxed, memory_order_relaxed));
 }
 
 void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t piece_ns,

@@ -502,6 +502,20 @@ static void what_is_looked_after_or_not_there_is_not_charged(void **state)
 	assert_int_equal(since, 90 * SECOND);
 }
 
+/* A slice that others kept waiting had 90 ms to have back, and a death left 65 us of them. */
+static void what_the_slice_saved_up_pays_for_what_the_dead_left(void **state)
+{
+	const struct budget_rate rate = {.permille = 500, .burst_ns = 100 * MS};
+	uint64_t now = 1000 * SECOND;
+	struct region_compute c = {
+		.limits = UINT64_C(500) << 48 | UINT64_C(500) << 32 | REGION_COMPUTE_LIMITED};
+
+	c.budget = c.ceiling = budget_spend(BUDGET_NONE, &rate, now, -90 * (int64_t)MS);
+	busy_charge_left(&c, now - 20 * MS, 0, now, now);
+	assert_in_range(budget_balance_ns(c.budget, &rate, now), 69 * MS, 71 * MS);
+	assert_in_range(budget_balance_ns(c.ceiling, &rate, now), 69 * MS, 71 * MS);
+}
+
 static void who_dies_with_long_work_again_and_again_is_charged_more_of_it(void **state)
 {
 	static struct region_compute c;
@@ -573,6 +587,7 @@ int main(void)
 		TEST(of_long_spans_at_the_same_time_nothing_is_lost),
 		TEST(what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds),
 		TEST(what_the_dead_left_is_charged_until_none_of_the_slice_lived),
+		TEST(what_the_slice_saved_up_pays_for_what_the_dead_left),
 		TEST(who_dies_with_long_work_again_and_again_is_charged_more_of_it),
 		TEST(what_nobody_looks_after_is_charged_once_and_no_longer_than_the_dead_is),
 		TEST(what_is_looked_after_or_not_there_is_not_charged),

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
-#include "tenant/memory/graphs.h"
 #include "tenant/memory/libraries.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/managed_data.h"
 
 static const struct image unknown_image = {.is_known = false};
@@ -117,11 +117,11 @@ static CUresult begin_unload(const void *owner)
 	CUresult r = CUDA_ERROR_NOT_READY;
 
 	for (unsigned i = 0; i < UNLOAD_TRIES && r == CUDA_ERROR_NOT_READY; i++) {
-		if (!code_pins_wait(owner) || !graphs_change_begin())
+		if (!code_pins_wait(owner) || !makings_change_begin())
 			return CUDA_ERROR_NOT_READY;
 		r = code_pins_unload_begin(owner);
 		if (r != CUDA_SUCCESS)
-			graphs_change_end();
+			makings_change_end();
 	}
 	return r;
 }
@@ -129,7 +129,7 @@ static CUresult begin_unload(const void *owner)
 static CUresult end_unload(const void *owner, CUresult r)
 {
 	code_pins_unload_end(owner, r == CUDA_SUCCESS);
-	graphs_change_end();
+	makings_change_end();
 	return r;
 }
 

@@ -16,6 +16,7 @@
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/marks.h"
 #include "tenant/memory/runtime.h"
 
@@ -41,7 +42,7 @@ struct making {
 	struct making_place *places;
 	unsigned place_count;
 	bool is_change;	     /* the heap may come when the graph is launched */
-	bool is_made;	     /* until the end: an executable graph is being made (graphs.h) */
+	bool is_made;	     /* until the end: an executable graph is being made (makings.h) */
 	CUfunction function; /* of a single kernel, or NULL */
 	struct code_pin pin; /* of that */
 	uint32_t generation;
@@ -134,7 +135,7 @@ static CUresult instantiation_begin(CUgraph graph, struct making *m)
 {
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	m->is_made = graphs_make_begin();
+	m->is_made = makings_begin();
 	return m->is_made ? making_begin(NULL, graph, m) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -177,7 +178,7 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 static CUresult making_end(struct making *m, CUresult r)
 {
 	if (m->is_made)
-		graphs_make_end();
+		makings_end();
 	while (m->place_count > 0) {
 		struct making_place *p = &m->places[--m->place_count];
 		bool is_entered = current_enter(p->context);

@@ -5,7 +5,7 @@
 #include "tenant/driver/own_events.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/graph_survey.h"
-#include "tenant/memory/graphs.h"
+#include "tenant/memory/makings.h"
 
 /* Nothing tells a conditional node's bodies later, and their kernels count, too. */
 static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNodeParams *ret_params)
@@ -60,10 +60,10 @@ static CUresult prepare_node(CUgraphNodeParams *params, struct code_pin *ret_pin
 	do {                                         \
 		if ((r) != CUDA_SUCCESS)             \
 			break;                       \
-		if (!graphs_change_begin())          \
+		if (!makings_change_begin())         \
 			return CUDA_ERROR_NOT_READY; \
 		(r) = (call);                        \
-		graphs_change_end();                 \
+		makings_change_end();                \
 	} while (0)
 
 /* The rest of a hook that adds a node: the driver's call. */

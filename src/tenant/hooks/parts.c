@@ -16,6 +16,7 @@
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/managed_data.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/mapped_share.h"
@@ -67,6 +68,7 @@ static const struct part parts[] = {
 	PART(holding, .life_ended = holding_life_ended),
 	PART(libraries, .life_ended = libraries_life_ended),
 	PART(local, .life_ended = local_life_ended),
+	PART(makings),
 	PART(managed_data),
 	PART(mapped),
 	PART(mapped_share),

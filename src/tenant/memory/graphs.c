@@ -37,6 +37,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/patience.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
@@ -59,72 +60,6 @@ struct calm {
 #define BEING_DESTROYED UINT64_MAX
 static struct table execs;
 static struct calm calms[STATE_ORDINALS];
-
-static _Atomic uint32_t makings; /* of executable graphs, under way */
-/* Calls that destroy one, or are for one that is not known, or change a graph or take code away: under way, or waiting for makings. */
-static _Atomic uint32_t strangers;
-static _Atomic uint32_t waiting; /* makings that wait for these: no change begins before they do */
-
-bool graphs_make_begin(void)
-{
-	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
-	bool is_free;
-
-	for (;;) {
-		/* pairs with the load in strange_begin(): one of the two sees the other */
-		atomic_fetch_add(&makings, 1);
-		if (LIKELY(!atomic_load(&strangers)))
-			return true;
-		atomic_fetch_sub(&makings, 1);
-		atomic_fetch_add(&waiting, 1);
-		is_free = patience_wait_for_zero(&strangers, &patience);
-		atomic_fetch_sub(&waiting, 1);
-		if (!is_free)
-			break;
-	}
-	log_error("a graph is being changed, an executable one destroyed, or code unloaded for too "
-		  "long, so none is made");
-	return false;
-}
-
-void graphs_make_end(void)
-{
-	FAULT("graph: made");
-	atomic_fetch_sub(&makings, 1);
-}
-
-static void strange_end(void)
-{
-	atomic_fetch_sub(&strangers, 1);
-}
-
-/* Makings that begin wait for it, so it is not kept waiting by those that follow each other. */
-static bool strange_begin(void)
-{
-	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
-
-	/* pairs with the load in graphs_make_begin() */
-	atomic_fetch_add(&strangers, 1);
-	if (patience_wait_for_zero(&makings, &patience))
-		return true;
-	strange_end();
-	log_error("an executable graph is being made for too long, so none is destroyed, and no "
-		  "graph is changed");
-	return false;
-}
-
-/* Who changes graphs all the time in several threads would keep those that make one waiting. */
-bool graphs_change_begin(void)
-{
-	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
-
-	return patience_wait_for_zero(&waiting, &patience) && strange_begin();
-}
-
-void graphs_change_end(void)
-{
-	strange_end();
-}
 
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 {
@@ -166,7 +101,7 @@ static bool try_widen(CUgraphExec exec, uint64_t devices)
 
 CUresult graphs_widen(CUgraphExec exec, uint64_t devices)
 {
-	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+	struct patience patience = patience_begin(MAKINGS_WAIT_NS);
 
 	for (unsigned i = 0; !try_widen(exec, devices); i++) {
 		if (patience_is_over(&patience))
@@ -205,7 +140,7 @@ static void end_destroy(CUgraphExec exec, bool is_gone)
 
 static CUresult destroy(CUgraphExec exec)
 {
-	struct patience patience = patience_begin(GRAPHS_WAIT_NS);
+	struct patience patience = patience_begin(MAKINGS_WAIT_NS);
 	CUresult r;
 
 	for (unsigned i = 0; !begin_destroy(exec); i++) {
@@ -225,10 +160,10 @@ CUresult graphs_destroy(CUgraphExec exec)
 
 	if (!exec || state_enter() == STATE_ASIDE)
 		return cuda.cuGraphExecDestroy(exec);
-	if (!strange_begin())
+	if (!makings_stranger_begin())
 		return CUDA_ERROR_NOT_READY;
 	r = destroy(exec);
-	strange_end();
+	makings_stranger_end();
 	return r;
 }
 
@@ -471,11 +406,11 @@ static CUresult call_for_stranger(const struct graph_call *call, uint64_t *ret_m
 	CUresult r = CUDA_ERROR_NOT_READY;
 	struct pinned pinned;
 
-	if (!strange_begin())
+	if (!makings_stranger_begin())
 		return r;
 	if (pin(call->exec, &pinned))
 		r = call_pinned(call, &pinned, ret_missing);
-	strange_end();
+	makings_stranger_end();
 	return r;
 }
 
@@ -517,9 +452,6 @@ CUresult graphs_trim(CUdevice ordinal)
 void graphs_reset_after_fork(void)
 {
 	table_forget(&execs);
-	atomic_store(&makings, 0);
-	atomic_store(&strangers, 0);
-	atomic_store(&waiting, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		calms[i] = (struct calm){.epoch = 0};
 }

@@ -25,30 +25,14 @@ struct graph_call {
 	bool is_of_one;	 /* and to any, while the process has had contexts of one alone */
 };
 
-/*
- * From before the driver is asked for an executable graph until it is kept, or destroyed again: meanwhile none is destroyed, and
- * none is launched that is not known, as the driver gives a handle out again. false: another thread is at such a call for
- * GRAPHS_WAIT_NS, and the driver must not be asked.
- */
-#define GRAPHS_WAIT_NS UINT64_C(60000000000) /* as for a library that is compiled meanwhile */
-bool graphs_make_begin(void) MUST_CHECK;
-void graphs_make_end(void);
-
-/*
- * Around a call that changes a graph or ends it, or takes code away: a handle of what goes another one may have then. So it is never beside one that
- * makes an executable graph, which takes what was found in the graph a moment before. false: it cannot begin for GRAPHS_WAIT_NS.
- */
-bool graphs_change_begin(void) MUST_CHECK;
-void graphs_change_end(void);
-
 /* Remembers what an executable graph needs, and leaves the survey without it. */
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey) MUST_CHECK;
 
-/* Has the driver destroy it, and forgets it. CUDA_ERROR_NOT_READY: another thread is launching it, for GRAPHS_WAIT_NS. */
+/* Has the driver destroy it, and forgets it. CUDA_ERROR_NOT_READY: another thread is launching it, for MAKINGS_WAIT_NS. */
 CUresult graphs_destroy(CUgraphExec exec);
 
 /*
- * Before something else is put into it: from now on it gives work to these devices (graph_survey.h) as well as to those of before. CUDA_ERROR_NOT_READY: another thread is launching it, for GRAPHS_WAIT_NS.
+ * Before something else is put into it: from now on it gives work to these devices (graph_survey.h) as well as to those of before. CUDA_ERROR_NOT_READY: another thread is launching it, for MAKINGS_WAIT_NS.
  */
 CUresult graphs_widen(CUgraphExec exec, uint64_t devices) MUST_CHECK;
 

@@ -42,7 +42,7 @@ struct making {
 	struct making_place *places;
 	unsigned place_count;
 	bool is_change;	     /* the heap may come when the graph is launched */
-	bool is_made;	     /* until the end: an executable graph is being made (makings.h) */
+	bool is_under_way;   /* of a whole graph (makings.h) */
 	CUfunction function; /* of a single kernel, or NULL */
 	struct code_pin pin; /* of that */
 	uint32_t generation;
@@ -113,13 +113,19 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 	return r;
 }
 
-/* Before a call by which all of a graph comes into an executable graph, which is there (NULL: it is being made). */
+/*
+ * Before a call by which all of a graph comes into an executable graph, which is there (NULL: it is being made). Until the end no other thread changes the
+ * graph, or unloads the code that it has.
+ */
 static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 {
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
+	m->is_under_way = makings_begin();
+	if (!m->is_under_way)
+		return into ? CUDA_ERROR_NOT_READY : CUDA_ERROR_OUT_OF_MEMORY;
 	r = graph_survey_graph(graph, &m->survey);
 	/* First, as it may wait: nothing is reserved meanwhile. */
 	if (r == CUDA_SUCCESS && into)
@@ -128,15 +134,6 @@ static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 		return r;
 	return making_reserve(
 		m, into ? 0 : round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES));
-}
-
-/* Before an executable graph is made. */
-static CUresult instantiation_begin(CUgraph graph, struct making *m)
-{
-	if (state_enter() == STATE_ASIDE)
-		return CUDA_SUCCESS;
-	m->is_made = makings_begin();
-	return m->is_made ? making_begin(NULL, graph, m) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /*
@@ -177,7 +174,7 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 
 static CUresult making_end(struct making *m, CUresult r)
 {
-	if (m->is_made)
+	if (m->is_under_way)
 		makings_end();
 	while (m->place_count > 0) {
 		struct making_place *p = &m->places[--m->place_count];
@@ -217,7 +214,7 @@ HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraph
 
 	if (!exec || !graph)
 		return real(exec, graph, error_node, log, log_bytes);
-	r = instantiation_begin(graph, &m);
+	r = making_begin(NULL, graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = real(&made, graph, error_node, log, log_bytes);
 	r = keep(&m, r, graph, made);
@@ -233,7 +230,7 @@ HOOK_BODY(
 
 	if (!exec || !graph)
 		return cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
-	r = instantiation_begin(graph, &m);
+	r = making_begin(NULL, graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphInstantiateWithFlags(&made, graph, flags);
 	r = keep(&m, r, graph, made);
@@ -349,7 +346,7 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 	wanted = *params;
 	flags = wanted.flags;
 	wanted.flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-	r = instantiation_begin(graph, &m);
+	r = making_begin(NULL, graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = real(&made, graph, &wanted);
 	r = keep(&m, r, graph, made);

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/libraries.h"
-#include "tenant/memory/makings.h"
 #include "tenant/memory/managed_data.h"
 
 static const struct image unknown_image = {.is_known = false};
@@ -24,24 +23,39 @@ static CUresult unload_module(CUmodule module)
 	return r;
 }
 
+/* Where it cannot be begun, what the unloading gives back is found later. */
+static void begin_end(struct guard *ret_guard)
+{
+	if (guard_begin_current(0, ret_guard) != CUDA_SUCCESS)
+		log_debug("what is unloaded is found later");
+	ret_guard->is_end = true;
+}
+
+/* What did not fit. */
+static void unload_own(CUmodule module)
+{
+	struct code_pins_own own = code_pins_own_unload_begin((uintptr_t)module);
+	struct guard guard;
+
+	begin_end(&guard);
+	unload_module(module);
+	guard_end(&guard);
+	code_pins_own_unload_end(&own);
+}
+
 /* After a module was loaded: it goes again where the slice has no room for it. */
 static CUresult loaded(CUresult r, CUmodule made, const struct image *image, struct code_load *load)
 {
-	struct guard guard;
-	bool has_room;
+	bool has_room, is_known = true;
 
 	if (r == CUDA_SUCCESS) {
 		managed_data_begin_owner(made);
-		code_pins_module(made);
+		is_known = code_pins_module(made);
 	}
 	has_room = code_load_end(image, load, r == CUDA_SUCCESS ? made : NULL);
-	if (has_room || r != CUDA_SUCCESS)
+	if ((has_room && is_known) || r != CUDA_SUCCESS)
 		return r;
-	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
-		guard.is_end = true;
-		unload_module(made);
-		guard_end(&guard);
-	}
+	unload_own(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -98,52 +112,18 @@ LOAD_MODULE(data, NULL, cuda.cuModuleLoadDataEx(to, source.data, count, options,
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
 LOAD_MODULE(data, NULL, cuda.cuModuleLoadFatBinary(to, source.data))
 
-/* Where it cannot be begun, what the unloading gives back is found later. */
-static void begin_end(struct guard *ret_guard)
-{
-	if (guard_begin_current(0, ret_guard) != CUDA_SUCCESS)
-		log_debug("what is unloaded is found later");
-	ret_guard->is_end = true;
-}
-
-#define UNLOAD_TRIES 1000
-
-/*
- * While none executable is made of a graph, and no call that uses it is under way. Such a call may itself be waiting to change a graph, so it is waited
- * for first; and what an executable graph is made of may wait for uses of the library.
- */
-static CUresult begin_unload(const void *owner)
-{
-	CUresult r = CUDA_ERROR_NOT_READY;
-
-	for (unsigned i = 0; i < UNLOAD_TRIES && r == CUDA_ERROR_NOT_READY; i++) {
-		if (!code_pins_wait(owner) || !makings_change_begin())
-			return CUDA_ERROR_NOT_READY;
-		r = code_pins_unload_begin(owner);
-		if (r != CUDA_SUCCESS)
-			makings_change_end();
-	}
-	return r;
-}
-
-static CUresult end_unload(const void *owner, CUresult r)
-{
-	code_pins_unload_end(owner, r == CUDA_SUCCESS);
-	makings_change_end();
-	return r;
-}
-
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
 	struct guard guard;
-	CUresult r = begin_unload(module);
+	CUresult r = code_pins_unload_begin((uintptr_t)module, CODE_PINS_WAIT_NS);
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	begin_end(&guard);
 	r = unload_module(module);
 	guard_end(&guard);
-	return end_unload(module, r);
+	code_pins_unload_end((uintptr_t)module, r == CUDA_SUCCESS);
+	return r;
 }
 
 /*
@@ -161,6 +141,7 @@ static CUresult library_loaded(
 	CUresult r, CUlibrary made, const struct image *image, struct code_load *load)
 {
 	bool has_room = code_load_end(&unknown_image, load, NULL);
+	struct code_pins_own own;
 
 	if (r == CUDA_SUCCESS)
 		managed_data_begin_owner(made);
@@ -168,7 +149,9 @@ static CUresult library_loaded(
 		has_room = false;
 	if (r != CUDA_SUCCESS || has_room)
 		return r;
+	own = code_pins_own_unload_begin((uintptr_t)made);
 	libraries_end(made);
+	code_pins_own_unload_end(&own);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -270,7 +253,7 @@ static CUresult unload_library(CUlibrary library)
 
 HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {
-	CUresult r = begin_unload(library);
+	CUresult r = code_pins_unload_begin((uintptr_t)library, CODE_PINS_WAIT_NS);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -280,40 +263,26 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 	} else {
 		r = libraries_unloaded(library) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return end_unload(library, r);
+	code_pins_unload_end((uintptr_t)library, r == CUDA_SUCCESS);
+	return r;
 }
 
-static bool see_nothing(void *made, CUlibrary library)
-{
-	(void)made;
-	(void)library;
-	return true;
-}
-
-/*
- * The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. see is told of that and the
- * library, and may refuse it.
- */
-#define USE(type, to, begin, of, see, call)                                   \
-	{                                                                     \
-		struct code_use use;                                          \
-		type made = NULL, *own = (to) ? &made : NULL;                 \
-		CUresult r = begin(of, &use);                                 \
-                                                                              \
-		if (r == CUDA_SUCCESS) {                                      \
-			r = call;                                             \
-			if (r == CUDA_SUCCESS && !see(made, code_used(&use))) \
-				r = CUDA_ERROR_OUT_OF_MEMORY;                 \
-			r = code_use_end(&use, r);                            \
-		}                                                             \
-		if (r == CUDA_SUCCESS)                                        \
-			libraries_given(made);                                \
-		return own ? HOOK_GIVE(r, to, made) : r;                      \
+/* The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. */
+#define USE(type, to, begin, of, call)                        \
+	{                                                     \
+		struct code_use use;                          \
+		type made = NULL, *own = (to) ? &made : NULL; \
+		CUresult r = begin(of, &use);                 \
+                                                              \
+		if (r == CUDA_SUCCESS)                        \
+			r = code_use_end(&use, call);         \
+		if (r == CUDA_SUCCESS)                        \
+			libraries_given(made);                \
+		return own ? HOOK_GIVE(r, to, made) : r;      \
 	}
 
 HOOK_BODY(cuLibraryGetModule, CUmodule *, module, CUlibrary, library)
-USE(CUmodule, module, code_use_begin, library, code_pins_module_of,
-	cuda.cuLibraryGetModule(own, library))
+USE(CUmodule, module, code_use_begin, library, cuda.cuLibraryGetModule(own, library))
 
 static CUresult use_data(cuLibraryGetGlobal_fn *real, CUdeviceptr *pointer, size_t *bytes,
 	CUlibrary library, const char *name)
@@ -346,12 +315,11 @@ HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *, pointer, size_t *, bytes, CUlibrar
 }
 
 HOOK_BODY(cuLibraryGetUnifiedFunction, void **, function, CUlibrary, library, const char *, symbol)
-USE(void *, function, code_use_begin, library, see_nothing,
+USE(void *, function, code_use_begin, library,
 	cuda.cuLibraryGetUnifiedFunction(own, library, symbol))
 
 HOOK_BODY(cuKernelGetFunction, CUfunction *, function, CUkernel, kernel)
-USE(CUfunction, function, code_use_kernel_begin, kernel, code_pins_function_of,
-	cuda.cuKernelGetFunction(own, kernel))
+USE(CUfunction, function, code_use_kernel_begin, kernel, cuda.cuKernelGetFunction(own, kernel))
 
 /* Of a kernel that stands in a function's place it loads the library. */
 HOOK_BODY(cuFuncGetModule, CUmodule *, module, CUfunction, function)
@@ -361,13 +329,16 @@ HOOK_BODY(cuFuncGetModule, CUmodule *, module, CUfunction, function)
 	CUresult r = code_pins_function(function, &pin);
 
 	if (r == CUDA_SUCCESS && module && state_enter() != STATE_ASIDE)
-		r = code_prepare(function);
+		r = code_prepare(function, &pin);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!libraries_enter(function))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = cuda.cuFuncGetModule(module ? &made : NULL, function);
 	libraries_leave();
+	if (r == CUDA_SUCCESS && pin.is_library &&
+		!code_pins_module_of(made, (CUlibrary)(uintptr_t)pin.owners[0]))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (r == CUDA_SUCCESS)
 		libraries_given(made);
 	return module ? HOOK_GIVE(r, module, made) : r;

@@ -15,6 +15,7 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
+#include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/makings.h"
 #include "tenant/memory/marks.h"
@@ -174,8 +175,10 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 
 static CUresult making_end(struct making *m, CUresult r)
 {
-	if (m->is_under_way)
+	if (m->is_under_way) {
 		makings_end();
+		libraries_unload_put_off();
+	}
 	while (m->place_count > 0) {
 		struct making_place *p = &m->places[--m->place_count];
 		bool is_entered = current_enter(p->context);

@@ -34,7 +34,7 @@ static CUresult prepare_kernel(CUDA_KERNEL_NODE_PARAMS_v2 *params, struct code_p
 	is_entered = current_enter(params->ctx);
 	r = code_pins_function(function, ret_pin);
 	if (r == CUDA_SUCCESS && !marks_is_launched(function, NULL))
-		r = code_prepare(function);
+		r = code_prepare(function, ret_pin);
 	current_leave(is_entered);
 	if (params->func)
 		params->ctx = NULL;

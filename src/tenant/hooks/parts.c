@@ -7,6 +7,7 @@
 #include "tenant/memory/charge.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/code_pins.h"
+#include "tenant/memory/code_uses.h"
 #include "tenant/memory/context_calls.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
@@ -55,7 +56,8 @@ static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
 	PART(code),
-	PART(code_pins),
+	PART(code_pins, .life_ended = code_pins_life_ended),
+	PART(code_uses),
 	PART(marks, .context_comes = marks_context_comes, .context_ended = marks_context_ended),
 	PART(context_calls),
 	PART(contexts),

@@ -204,8 +204,12 @@ static bool is_far_above_quota(const struct device *device)
 }
 
 /* What took more than there was room for goes again; a little stays in the books, so that nothing more is given. */
-static void undo_use(const struct code_use *use, struct device *device)
+static void undo_use(struct code_use *use, struct device *device)
 {
+	/* This call has come to its end, and does not keep it. */
+	code_pins_end(&use->pin);
+	if (use->outer)
+		code_pins_end(use->outer);
 	log_info("a library took more than was left of the quota, so its use is refused");
 	if ((!use->load.is_kept || !is_measured(&use->image, &use->load) ||
 		    is_far_above_quota(device)) &&
@@ -236,14 +240,17 @@ static CUresult end_use(struct code_use *use, CUresult r)
 	struct device *device = use->load.guard.charge.device;
 	bool is_done = r == CUDA_SUCCESS;
 	bool is_loaded = is_done || is_loaded_in_vain(use);
-	bool has_room;
+	bool has_room, is_known = true;
 
 	FAULT("code: used");
 	has_room = code_load_end(&use->image, &use->load, is_loaded ? use->library : NULL);
-	if (is_loaded && has_room)
+	/* Whatever was asked of it, its module has a handle now. */
+	if (is_loaded && has_room && use->library && device)
+		is_known = code_pins_library_loaded(use->library);
+	if (is_loaded && has_room && is_known)
 		libraries_used(use->library, &use->load.guard.growth);
 	libraries_leave();
-	if (!has_room) {
+	if (!has_room || !is_known) {
 		undo_use(use, device);
 		return is_loaded ? CUDA_ERROR_OUT_OF_MEMORY : r;
 	}
@@ -278,7 +285,7 @@ static CUlibrary library_of(CUfunction function)
 	return library;
 }
 
-CUresult code_prepare(CUfunction function)
+CUresult code_prepare(CUfunction function, struct code_pin *pin)
 {
 	CUlibrary library;
 	CUfunction loaded;
@@ -298,9 +305,8 @@ CUresult code_prepare(CUfunction function)
 		return r;
 	if (!use.key)
 		return code_use_end(&use, CUDA_SUCCESS);
+	use.outer = pin;
 	r = cuda.cuKernelGetFunction(&loaded, (CUkernel)function);
-	if (r == CUDA_SUCCESS && !code_pins_function_of(loaded, code_used(&use)))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
 	return code_use_end(&use, r);
 }
 
@@ -336,7 +342,7 @@ static CUresult launch_begin(
 		return CUDA_SUCCESS;
 	r = code_pins_function(function, &l->pin);
 	if (r == CUDA_SUCCESS && mode == STATE_OPEN)
-		r = code_prepare(function);
+		r = code_prepare(function, &l->pin);
 	if (r != CUDA_SUCCESS)
 		return r;
 	capture_enter(stream, &l->capture);

@@ -45,6 +45,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 struct code_use {
 	uintptr_t key; /* 0: used before in this context, nothing to do */
 	struct code_pin pin;
+	struct code_pin *outer; /* of the call that it is for; or NULL */
 	CUlibrary library;
 	uint64_t library_number; /* (libraries.h) */
 	uint64_t life;		 /* of the context in which it is used */
@@ -75,9 +76,10 @@ struct code_launch {
 
 /*
  * Before a kernel of a library is used in the current context, by whatever call: the library is loaded there, or
- * refused. Nothing to do for a function.
+ * refused. Nothing to do for a function. pin is the call's own for it, or NULL: it ends where the use is refused as it did not fit, so that the
+ * library can be unloaded.
  */
-CUresult code_prepare(CUfunction function) MUST_CHECK;
+CUresult code_prepare(CUfunction function, struct code_pin *pin) MUST_CHECK;
 
 /* Around the first launch of a function; code_launch_end() in every case after a success. */
 CUresult code_launch_begin(

@@ -3,90 +3,100 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/code_pins.h"
 
+#include <string.h>
+
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/patience.h"
+#include "tenant/memory/code_uses.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/libraries.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/table.h"
+#include "tenant/slice/parts.h"
 #include "tenant/slice/state.h"
 
-/* Longest wait of an unloading for calls, of which one may compile; and of a call for an unloading of what had its handle before. */
-#define CALLS_WAIT_NS  UINT64_C(60000000000)
+/* Longest wait of a call for an unloading of what had its handle before. */
 #define UNLOAD_WAIT_NS UINT64_C(10000000000)
 
 /* A handle that is another one's each time that it is asked for is not the program's any more. */
 #define TRIES_MOST 8
 
 static struct table
-	owners; /* key: a module or library; a: calls under way; b: 1 while it is unloaded */
-
-static struct table modules; /* of libraries, in contexts. key: the module; a: the library */
+	modules; /* key: the module; a: the library, of which it is one in a context, or 0; b: the context's life */
 
 static bool is_same(const struct code_pin *a, const struct code_pin *b)
 {
-	return a->owners[0] == b->owners[0] && a->owners[1] == b->owners[1] &&
+	return memcmp(a->owners, b->owners, sizeof(a->owners)) == 0 &&
 	       a->is_library == b->is_library;
 }
 
-/* What the driver says that it is of. */
-static CUresult find_owners(CUfunction function, struct code_pin *ret_owners)
+static bool is_function(CUfunction function, CUresult *ret_answer)
 {
 	CUfunctionLoadingState loading;
-	struct table_entry entry;
-	CUlibrary library = NULL;
-	CUmodule module = NULL;
-	CUresult r;
 
-	*ret_owners = (struct code_pin){.owners = {0}};
+	*ret_answer = cuda.cuFuncIsLoaded(&loading, function);
+	return *ret_answer == CUDA_SUCCESS;
+}
+
+/* The library of a kernel in a function's place, as the driver answers. */
+static CUresult find_library(CUfunction function, CUlibrary *ret_library)
+{
+	CUresult r = cuda.cuKernelGetLibrary(ret_library, (CUkernel)function);
+
+	if (r != CUDA_SUCCESS)
+		*ret_library = NULL;
+	return r;
+}
+
+/*
+ * What the driver says that it is of. Asked for the module of what has just become a kernel, the driver loads its library, which nobody has judged:
+ * *ret_unseen, or NULL.
+ */
+static CUresult find_owners(CUfunction function, struct code_pin *ret_owners, CUlibrary *ret_unseen)
+{
+	struct table_entry entry;
+	CUlibrary library;
+	CUmodule module = NULL;
+	CUresult r, other;
+
+	*ret_unseen = NULL;
+	*ret_owners = (struct code_pin){.owners = {0, 0, contexts_life_current()}};
 	if (!cuda.cuFuncIsLoaded || !cuda.cuKernelGetLibrary || !cuda.cuFuncGetModule)
 		return CUDA_SUCCESS;
-	r = cuda.cuFuncIsLoaded(&loading, function);
-	if (r != CUDA_SUCCESS) {
-		CUresult other = cuda.cuKernelGetLibrary(&library, (CUkernel)function);
-
-		if (other == CUDA_SUCCESS) {
-			ret_owners->owners[0] = (uintptr_t)library;
-			ret_owners->is_library = library != NULL;
-		}
+	if (!is_function(function, &r)) {
+		other = find_library(function, &library);
+		ret_owners->owners[0] = (uintptr_t)library;
+		ret_owners->is_library = library != NULL;
 		/* What else the driver answers is of something else than the handle. */
 		return r == CUDA_ERROR_INVALID_HANDLE && other == r ? r : CUDA_SUCCESS;
 	}
-	if (cuda.cuFuncGetModule(&module, function) != CUDA_SUCCESS)
+	other = cuda.cuFuncGetModule(&module, function);
+	if (!is_function(function, &r))
+		(void)!find_library(function, ret_unseen);
+	if (other != CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	ret_owners->owners[0] = (uintptr_t)module;
-	if (module && table_get(&modules, (uintptr_t)module, &entry) == 0)
+	if (module && table_get(&modules, (uintptr_t)module, &entry) == 0) {
 		ret_owners->owners[1] = entry.a;
+		ret_owners->owners[2] = entry.b;
+	}
 	return CUDA_SUCCESS;
-}
-
-/* CUDA_ERROR_NOT_READY: it is being unloaded. */
-static CUresult try_pin(uint64_t owner)
-{
-	TABLE_SCOPE place = table_enter(&owners, owner, true);
-
-	if (!place.entry)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (place.entry->b)
-		return CUDA_ERROR_NOT_READY;
-	place.entry->a++;
-	return CUDA_SUCCESS;
-}
-
-static void unpin(uint64_t owner)
-{
-	TABLE_SCOPE place = table_enter(&owners, owner, false);
-
-	if (place.entry && --place.entry->a == 0)
-		table_remove(&place);
 }
 
 void code_pins_end(struct code_pin *pin)
 {
-	for (unsigned i = 0; i < 2; i++)
-		if (pin->owners[i])
-			unpin(pin->owners[i]);
+	bool is_any = false;
+
+	for (unsigned i = 0; i < CODE_PIN_OWNERS; i++)
+		if (pin->owners[i]) {
+			code_uses_end(pin->owners[i]);
+			is_any = true;
+		}
 	*pin = (struct code_pin){.owners = {0}};
+	if (is_any)
+		libraries_unload_put_off();
 }
 
 static CUresult pin_all(const struct code_pin *wanted, struct code_pin *ret_pin)
@@ -94,10 +104,10 @@ static CUresult pin_all(const struct code_pin *wanted, struct code_pin *ret_pin)
 	CUresult r = CUDA_SUCCESS;
 
 	*ret_pin = (struct code_pin){.is_library = wanted->is_library};
-	for (unsigned i = 0; i < 2 && r == CUDA_SUCCESS; i++) {
+	for (unsigned i = 0; i < CODE_PIN_OWNERS && r == CUDA_SUCCESS; i++) {
 		if (!wanted->owners[i])
 			continue;
-		r = try_pin(wanted->owners[i]);
+		r = code_uses_begin(wanted->owners[i]);
 		if (r == CUDA_SUCCESS)
 			ret_pin->owners[i] = wanted->owners[i];
 	}
@@ -124,15 +134,30 @@ static CUresult pin_patiently(const struct code_pin *wanted, struct code_pin *re
 	return r;
 }
 
+/* Unless it was used before, in another context. What it has taken is found first. */
+static void unload_unseen(CUlibrary library)
+{
+	struct device *device;
+
+	if (state_enter() != STATE_OPEN || state_current_device(&device) != CUDA_SUCCESS)
+		return;
+	log_info("a library was loaded for a function that another thread unloaded");
+	parts_compare(device, PARTS_REFUSAL);
+	(void)libraries_unload(library, device);
+}
+
 /* While the handle is nobody's that the library itself is unloading. */
 static CUresult ask(CUfunction function, struct code_pin *ret_owners)
 {
+	CUlibrary unseen;
 	CUresult r;
 
 	if (!libraries_enter(function))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = find_owners(function, ret_owners);
+	r = find_owners(function, ret_owners, &unseen);
 	libraries_leave();
+	if (UNLIKELY(unseen))
+		unload_unseen(unseen);
 	return r;
 }
 
@@ -165,46 +190,43 @@ CUresult code_pins_function(CUfunction function, struct code_pin *ret_pin)
 
 CUresult code_pins_library(CUlibrary library, struct code_pin *ret_pin)
 {
-	const struct code_pin wanted = {
-		.owners = {(uintptr_t)library}, .is_library = library != NULL};
+	struct code_pin wanted = {.owners = {(uintptr_t)library}, .is_library = true};
 
 	*ret_pin = (struct code_pin){.owners = {0}};
-	return !library || state_enter() == STATE_ASIDE ? CUDA_SUCCESS
-							: pin_patiently(&wanted, ret_pin);
+	if (!library || state_enter() == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	/* One that is to be unloaded as it did not fit is not held off by this. */
+	if (!libraries_enter(library))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	libraries_leave();
+	wanted.owners[2] = contexts_life_current();
+	return pin_patiently(&wanted, ret_pin);
 }
 
-static bool is_in_use(const void *owner)
+/* A call that uses it may itself be waiting to change a graph, so it is waited for first; and what an executable graph is made of may wait for uses of a library. */
+CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 {
-	struct table_entry entry;
+	struct patience patience = patience_begin(longest_ns);
+	CUresult r = CUDA_ERROR_NOT_READY;
 
-	return table_get(&owners, (uintptr_t)owner, &entry) == 0;
-}
-
-bool code_pins_wait(const void *owner)
-{
-	struct patience patience = patience_begin(CALLS_WAIT_NS);
-
-	for (unsigned i = 0; owner && is_in_use(owner); i++) {
-		if (patience_is_over(&patience)) {
-			log_error("a call that uses code takes too long, so that is not unloaded");
-			return false;
-		}
-		lock_rest(i);
-	}
-	return true;
-}
-
-CUresult code_pins_unload_begin(const void *owner)
-{
 	if (!owner)
 		return CUDA_SUCCESS;
-	TABLE_SCOPE place = table_enter(&owners, (uintptr_t)owner, true);
-	if (!place.entry)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (place.entry->a || place.entry->b)
-		return CUDA_ERROR_NOT_READY;
-	place.entry->b = 1;
-	return CUDA_SUCCESS;
+	for (unsigned i = 0; r == CUDA_ERROR_NOT_READY; i++) {
+		if (i && (code_uses_are_own() || patience_is_over(&patience))) {
+			log_error("a call that uses code takes too long, so that is not unloaded");
+			return r;
+		}
+		if (i)
+			lock_rest(i - 1);
+		if (code_uses_are_any(owner))
+			continue;
+		if (!makings_change_begin())
+			return r;
+		r = code_uses_unload_begin(owner);
+		if (r != CUDA_SUCCESS)
+			makings_change_end();
+	}
+	return r;
 }
 
 static bool is_of_library(const struct table_entry *entry, uint64_t library)
@@ -212,50 +234,94 @@ static bool is_of_library(const struct table_entry *entry, uint64_t library)
 	return entry->a == library;
 }
 
-void code_pins_unload_end(const void *owner, bool is_gone)
+static bool is_of_life(const struct table_entry *entry, uint64_t life)
+{
+	return entry->b == life;
+}
+
+static void forget_modules(table_wanted_fn *is_wanted, uint64_t what)
 {
 	struct table_cursor cursor = {0};
 	struct table_entry entry;
 
-	while (owner && is_gone &&
-		table_take_next(&modules, is_of_library, (uintptr_t)owner, &cursor, &entry) == 0)
+	while (table_take_next(&modules, is_wanted, what, &cursor, &entry) == 0)
 		continue;
+}
+
+void code_pins_unload_end(uint64_t owner, bool is_gone)
+{
 	if (!owner)
 		return;
-	TABLE_SCOPE place = table_enter(&owners, (uintptr_t)owner, false);
-	if (place.entry)
-		table_remove(&place);
+	/* It is a module, or a library. */
+	if (is_gone && table_take(&modules, owner, NULL) != 0)
+		forget_modules(is_of_library, owner);
+	code_uses_unload_end(owner);
+	makings_change_end();
+	libraries_unload_put_off();
+}
+
+struct code_pins_own code_pins_own_unload_begin(uint64_t owner)
+{
+	struct code_pins_own own = {.owner = owner, .is_closed = code_uses_close(owner)};
+	struct patience patience = patience_begin(CODE_PINS_WAIT_NS);
+
+	for (unsigned i = 0; code_uses_are_any(owner) && !code_uses_are_own(); i++) {
+		if (patience_is_over(&patience)) {
+			log_error("code that did not fit is unloaded while it is used");
+			break;
+		}
+		lock_rest(i);
+	}
+	own.is_change = makings_change_begin();
+	return own;
+}
+
+void code_pins_own_unload_end(const struct code_pins_own *own)
+{
+	if (own->is_closed)
+		code_uses_unload_end(own->owner);
+	if (own->is_change)
+		makings_change_end();
+}
+
+static bool put_module(CUmodule module, CUlibrary library)
+{
+	struct table_entry entry = {
+		.key = (uintptr_t)module, .a = (uintptr_t)library, .b = contexts_life_current()};
+
+	if (table_put(&modules, entry) == 0)
+		return true;
+	log_error("no memory for our own tables, so code is refused");
+	return false;
 }
 
 bool code_pins_module_of(CUmodule module, CUlibrary library)
 {
-	struct table_entry entry = {.key = (uintptr_t)module, .a = (uintptr_t)library};
-
-	if (!module || !library || table_put(&modules, entry) == 0)
-		return true;
-	log_error("no memory for our own tables, so a use of a library is refused");
-	return false;
+	return !module || !library || put_module(module, library);
 }
 
-bool code_pins_function_of(CUfunction function, CUlibrary library)
+bool code_pins_library_loaded(CUlibrary library)
 {
-	CUfunctionLoadingState loading;
 	CUmodule module;
 
-	return !library || !cuda.cuFuncIsLoaded || !cuda.cuFuncGetModule ||
-	       cuda.cuFuncIsLoaded(&loading, function) != CUDA_SUCCESS ||
-	       cuda.cuFuncGetModule(&module, function) != CUDA_SUCCESS ||
+	return !cuda.cuLibraryGetModule ||
+	       cuda.cuLibraryGetModule(&module, library) != CUDA_SUCCESS ||
 	       code_pins_module_of(module, library);
 }
 
-void code_pins_module(CUmodule module)
+bool code_pins_module(CUmodule module)
 {
-	if (module && table_take(&modules, (uintptr_t)module, NULL) == 0)
-		log_debug("a module has the handle of a library's that ended with its context");
+	return !module || state_enter() == STATE_ASIDE || put_module(module, NULL);
+}
+
+void code_pins_life_ended(struct device *device, uint64_t life)
+{
+	(void)device;
+	if (life)
+		forget_modules(is_of_life, life);
 }
 
 void code_pins_reset_after_fork(void)
 {
-	table_forget(&owners);
 	table_forget(&modules);
 }

@@ -58,7 +58,7 @@ static CUresult add_function(
 	CUfunction function, struct graph_place *place, struct graph_survey *survey)
 {
 	bool is_new = !marks_is_launched(function, NULL);
-	CUresult r = is_new ? code_prepare(function) : CUDA_SUCCESS;
+	CUresult r = is_new ? code_prepare(function, NULL) : CUDA_SUCCESS;
 	uint64_t frame_bytes = r == CUDA_SUCCESS ? local_frame_bytes(function) : 0;
 
 	add_device(place, survey);

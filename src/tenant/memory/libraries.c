@@ -12,7 +12,9 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/code_uses.h"
 #include "tenant/memory/guard.h"
+#include "tenant/memory/makings.h"
 #include "tenant/memory/marks.h"
 #include "tenant/memory/table.h"
 
@@ -45,6 +47,7 @@ static _Atomic uint32_t gone_count;
 /* key: a library that will be unloaded when no call is under way; a: the ordinal of the device that it did not fit. */
 static struct table pending;
 static _Atomic uint32_t pending_count;
+static _Atomic uint32_t ended_calls; /* that may have kept one of these */
 
 static bool is_any_gone(void)
 {
@@ -355,24 +358,21 @@ static bool unload(CUlibrary library, struct device *device)
 	return is_gone;
 }
 
-static bool is_any(const struct table_entry *entry, uint64_t what)
+static bool may_go(const struct table_entry *entry, uint64_t what)
 {
-	(void)entry;
 	(void)what;
-	return true;
+	return code_uses_unload_begin(entry->key) == CUDA_SUCCESS;
 }
 
-/* Where no call is under way; else the last of these does it. */
+/* While nobody else is at a library. What is used still stays in the table. */
 static void unload_pending(void)
 {
 	struct table_cursor cursor = {0};
 	struct table_entry entry;
-	uint32_t none = 0;
 
-	if (!atomic_compare_exchange_strong(&calls, &none, UNLOADING))
+	if (!makings_try_change_begin())
 		return;
-	FAULT("libraries: unloading what was put off");
-	while (table_take_next(&pending, is_any, 0, &cursor, &entry) == 0) {
+	while (table_take_next(&pending, may_go, 0, &cursor, &entry) == 0) {
 		CUlibrary library = (CUlibrary)(uintptr_t)entry.key;
 
 		atomic_fetch_sub(&pending_count, 1);
@@ -380,47 +380,91 @@ static void unload_pending(void)
 		if (unload(library, state_device((CUdevice)entry.a)))
 			log_info("a library that did not fit was unloaded");
 		else
-			dig_up(library);
+			libraries_given_library(library);
+		code_uses_unload_end(entry.key);
 	}
-	end_unloading();
+	makings_change_end();
+}
+
+/* Where a call is under way the last of these does it. */
+void libraries_unload_put_off(void)
+{
+	uint32_t seen, none;
+
+	if (LIKELY(atomic_load(&pending_count) == 0))
+		return;
+	/* pairs with the load at the end: who is at it sees that it has to look again, or is seen to have ended */
+	atomic_fetch_add(&ended_calls, 1);
+	do {
+		none = 0;
+		seen = atomic_load(&ended_calls);
+		if (!atomic_compare_exchange_strong(&calls, &none, UNLOADING))
+			return;
+		FAULT("libraries: unloading what was put off");
+		unload_pending();
+		end_unloading();
+	} while (atomic_load(&ended_calls) != seen && atomic_load(&pending_count) > 0);
 }
 
 void libraries_leave(void)
 {
-	if (atomic_fetch_sub(&calls, 1) == 1 && UNLIKELY(atomic_load(&pending_count) > 0))
-		unload_pending();
+	if (atomic_fetch_sub(&calls, 1) == 1)
+		libraries_unload_put_off();
 }
 
-/* From now on no call gets to it, and the last of those that are under way unloads it. */
-static void put_off(CUlibrary library, const struct device *device)
+/* From now on no call gets to it, and the last of those that are under way unloads it. While none unloads it. */
+static void defer(CUlibrary library, const struct device *device)
 {
 	_cleanup_free_ CUkernel *kernels = NULL;
 	struct table_entry entry = {.key = (uintptr_t)library, .a = (uint64_t)device->ordinal};
 	unsigned count = 0;
 
+	if (was_used(library) || !list_kernels(library, &kernels, &count) ||
+		!bury_all(library, kernels, count))
+		return;
+	if (table_put(&pending, entry) == 0)
+		atomic_fetch_add(&pending_count, 1);
+	else
+		dig_up_all(library, kernels, count);
+}
+
+static void put_off(CUlibrary library, const struct device *device)
+{
 	if (!libraries_enter(library))
 		return;
-	if (!was_used(library) && list_kernels(library, &kernels, &count) &&
-		bury_all(library, kernels, count)) {
-		if (table_put(&pending, entry) == 0)
-			atomic_fetch_add(&pending_count, 1);
-		else
-			dig_up_all(library, kernels, count);
-	}
+	defer(library, device);
 	FAULT("libraries: put off");
 	libraries_leave();
 }
 
+/* No call uses it, this thread's included, and no executable graph is made. */
+static bool begin_unused(CUlibrary library)
+{
+	if (!makings_try_change_begin())
+		return false;
+	if (code_uses_unload_begin((uintptr_t)library) == CUDA_SUCCESS)
+		return true;
+	makings_change_end();
+	return false;
+}
+
 bool libraries_unload(CUlibrary library, struct device *device)
 {
-	bool is_gone = begin_unloading();
+	bool is_gone = false;
 
-	if (!is_gone) {
+	if (!begin_unloading()) {
 		put_off(library, device);
 		return false;
 	}
-	is_gone = unload(library, device);
+	if (begin_unused(library)) {
+		is_gone = unload(library, device);
+		code_uses_unload_end((uintptr_t)library);
+		makings_change_end();
+	} else {
+		defer(library, device);
+	}
 	end_unloading();
+	libraries_unload_put_off();
 	return is_gone;
 }
 
@@ -469,5 +513,6 @@ void libraries_reset_after_fork(void)
 	table_forget(&pending);
 	atomic_store(&gone_count, 0);
 	atomic_store(&pending_count, 0);
+	atomic_store(&ended_calls, 0);
 	atomic_store(&calls, 0);
 }

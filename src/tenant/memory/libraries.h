@@ -52,10 +52,13 @@ void libraries_used(CUlibrary library, const struct growth *growth);
 
 /*
  * Unloads it in the driver, gives back what it took of the current context's device, and remembers its handles; false
- * where it must stay, for good or, as long as a call holds that off for too long, until the last one has ended. Outside
- * of such a call.
+ * where it must stay: for good, or as long as a call holds that off for too long, uses it (code_uses.h), or makes an executable graph (makings.h). The
+ * last of these unloads it then. Outside of a call with a library.
  */
 bool libraries_unload(CUlibrary library, struct device *device);
+
+/* After the end of a call that may have kept one from being unloaded. Never waits. */
+void libraries_unload_put_off(void);
 
 /* The program unloads what was unloaded here already. */
 bool libraries_unloaded(CUlibrary library);

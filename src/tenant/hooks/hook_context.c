@@ -2,6 +2,7 @@
 /* Hooks: the beginning, and contexts. */
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
+#include "tenant/memory/code_pins.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 
@@ -22,7 +23,7 @@ HOOK_BODY(cuInit, unsigned int, flags)
 static CUresult retain_primary(struct device *device, CUcontext *ret_context)
 {
 	struct primary_call call;
-	CUresult r = contexts_primary_begin(device, true, &call);
+	CUresult r = contexts_primary_begin(device, PRIMARY_RETAIN, &call);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -42,34 +43,49 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 	return HOOK_GIVE(r, context, made);
 }
 
+/*
+ * Longest wait for calls that use code of a context that is to end. Nobody may have one there then, by CUDA's rules, and a program's own end is not to be
+ * held up for long.
+ */
+#define END_WAIT_NS UINT64_C(10000000000)
+
 /* A call that may end the primary context. */
-static CUresult end_primary(CUresult (*real)(CUdevice), CUdevice ordinal)
+static CUresult end_primary(CUresult (*real)(CUdevice), CUdevice ordinal, enum primary_kind kind)
 {
 	struct primary_call call;
 	struct device *device;
+	uint64_t life;
+	bool is_begun;
 	CUresult r;
 
 	if (state_enter() != STATE_OPEN || state_meet_device(ordinal, &device) != 0)
 		return real(ordinal);
-	r = contexts_primary_begin(device, false, &call);
+	r = contexts_primary_begin(device, kind, &call);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = real(ordinal);
-	return contexts_primary_end(&call, r, NULL);
+	life = contexts_primary_at_stake(&call);
+	r = code_pins_unload_begin(life, END_WAIT_NS);
+	is_begun = r == CUDA_SUCCESS;
+	if (is_begun)
+		r = real(ordinal);
+	r = contexts_primary_end(&call, r, NULL);
+	if (is_begun)
+		code_pins_unload_end(life, contexts_primary_has_ended(&call, life));
+	return r;
 }
 
 HOOK_FORMS(cuDevicePrimaryCtxRelease, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	return end_primary(real, ordinal);
+	return end_primary(real, ordinal, PRIMARY_RELEASE);
 }
 
 HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	return end_primary(real, ordinal);
+	return end_primary(real, ordinal, PRIMARY_RESET);
 }
 
 /* A way to make a context: the driver's call, with the arguments behind the context. */
@@ -161,6 +177,34 @@ static bool has_left(const struct leaving *l)
 	return l->was_current && !is_current(l->context) && current_is_by_this_call(l->since);
 }
 
+/* Another thread may end it meanwhile, and make another one of that handle. */
+#define TRIES_MOST 8
+
+/* No call uses code of the context, and none begins. *ret_life goes to code_pins_unload_end(). */
+static CUresult begin_end(CUcontext context, struct context_end *ret_end, uint64_t *ret_life)
+{
+	uint64_t ending;
+	CUresult r;
+
+	for (unsigned i = 0; i < TRIES_MOST; i++) {
+		*ret_life = contexts_life_of(context);
+		r = code_pins_unload_begin(*ret_life, END_WAIT_NS);
+		if (r != CUDA_SUCCESS)
+			return r;
+		r = contexts_destroy_begin(context, ret_end);
+		/* What is in no books is the driver's to know. */
+		ending = r == CUDA_SUCCESS ? contexts_ending_life(ret_end) : 0;
+		if (r == CUDA_SUCCESS && (!ending || ending == *ret_life))
+			return r;
+		if (r == CUDA_SUCCESS)
+			contexts_destroy_end(ret_end, false);
+		code_pins_unload_end(*ret_life, false);
+		if (r != CUDA_SUCCESS)
+			return r;
+	}
+	return CUDA_ERROR_NOT_READY;
+}
+
 /*
  * What the context had is given back. The answer may be of a kernel that failed before, and the context gone all the
  * same: then it is not current any longer. Of one that was not current nothing tells, and it stays charged.
@@ -169,6 +213,8 @@ HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
 	struct context_end end;
 	struct leaving before;
+	uint64_t life;
+	bool is_gone;
 	CUresult r;
 	CHARGE_SCOPE();
 
@@ -178,12 +224,14 @@ HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 	CURRENT_STAYS();
 	if (state_enter() != STATE_OPEN)
 		return real(context);
-	r = contexts_destroy_begin(context, &end);
+	r = begin_end(context, &end, &life);
 	if (r != CUDA_SUCCESS)
 		return r;
 	before = leaving(context);
 	r = real(context);
-	contexts_destroy_end(&end, r == CUDA_SUCCESS || has_left(&before));
+	is_gone = r == CUDA_SUCCESS || has_left(&before);
+	contexts_destroy_end(&end, is_gone);
+	code_pins_unload_end(life, is_gone);
 	return r;
 }
 
@@ -192,6 +240,8 @@ HOOK_BODY(cuCtxDetach, CUcontext, context)
 {
 	struct context_end end;
 	struct leaving before;
+	uint64_t life;
+	bool is_gone;
 	CUresult r;
 	CHARGE_SCOPE();
 
@@ -201,12 +251,14 @@ HOOK_BODY(cuCtxDetach, CUcontext, context)
 	CURRENT_STAYS();
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuCtxDetach(context);
-	r = contexts_destroy_begin(context, &end);
+	r = begin_end(context, &end, &life);
 	if (r != CUDA_SUCCESS)
 		return r;
 	before = leaving(context);
 	r = cuda.cuCtxDetach(context);
-	contexts_destroy_end(&end, r == CUDA_SUCCESS && has_left(&before));
+	is_gone = r == CUDA_SUCCESS && has_left(&before);
+	contexts_destroy_end(&end, is_gone);
+	code_pins_unload_end(life, is_gone);
 	return r;
 }
 

@@ -2,6 +2,7 @@
 /* Hooks: streams, green contexts, and limits of a context. */
 #include "base/scratch.h"
 #include "tenant/memory/code.h"
+#include "tenant/memory/code_pins.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
@@ -103,7 +104,7 @@ static CUresult hold_primary(struct device *device)
 {
 	struct primary_call call;
 	CUcontext primary;
-	CUresult r = contexts_primary_begin(device, true, &call);
+	CUresult r = contexts_primary_begin(device, PRIMARY_RETAIN, &call);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -111,15 +112,25 @@ static CUresult hold_primary(struct device *device)
 	return contexts_primary_end(&call, r, r == CUDA_SUCCESS ? primary : NULL);
 }
 
+/* Another thread may have let go of it meanwhile, so that it ends: not while a call uses code of it. */
 static void let_go_of_primary(struct device *device)
 {
 	struct primary_call call;
+	uint64_t life;
+	CUresult r;
 	CHARGE_SCOPE();
 
-	if (contexts_primary_begin(device, false, &call) != CUDA_SUCCESS)
+	if (contexts_primary_begin(device, PRIMARY_RELEASE, &call) != CUDA_SUCCESS)
 		return;
-	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
-	contexts_primary_end(&call, CUDA_SUCCESS, NULL);
+	life = contexts_primary_at_stake(&call);
+	r = code_pins_unload_begin(life, CODE_PINS_WAIT_NS);
+	if (r != CUDA_SUCCESS) {
+		contexts_primary_end(&call, r, NULL);
+		return;
+	}
+	r = cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+	contexts_primary_end(&call, r, NULL);
+	code_pins_unload_end(life, contexts_primary_has_ended(&call, life));
 }
 
 /* The primary context is current meanwhile, as the guard asks for what is free in it. */
@@ -148,7 +159,7 @@ static CUresult create_green_in_primary(
 {
 	struct primary_call call;
 	CUcontext primary;
-	CUresult r = contexts_primary_begin(device, true, &call), retained;
+	CUresult r = contexts_primary_begin(device, PRIMARY_RETAIN, &call), retained;
 
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -35,6 +35,8 @@ struct primary {
 	uint64_t charged_bytes; /* 0: there is none */
 	_Atomic(CUcontext) context;
 	_Atomic uint64_t life;
+	_Atomic uint32_t
+		references; /* the program's, as far as it went through here; the driver has as many or more */
 };
 
 static struct primary primaries[STATE_ORDINALS];
@@ -261,12 +263,15 @@ static bool is_active(const struct device *device, bool as_told)
 	return active;
 }
 
-CUresult contexts_primary_begin(struct device *device, bool may_come, struct primary_call *ret_call)
+CUresult contexts_primary_begin(
+	struct device *device, enum primary_kind kind, struct primary_call *ret_call)
 {
 	struct primary *p = &primaries[device->ordinal];
+	bool may_come = kind == PRIMARY_RETAIN;
 	CUresult r = CUDA_SUCCESS;
 
-	*ret_call = (struct primary_call){.device = device,
+	*ret_call = (struct primary_call){.kind = kind,
+		.device = device,
 		.charge = CHARGE_NULL,
 		.is_alone = patience_lock(&p->lock, PRIMARY_WAIT_NS),
 		.is_stray = !may_come};
@@ -320,6 +325,33 @@ static void follow_primary(struct primary *p, struct primary_call *call, CUconte
 	}
 }
 
+/* What is not known counts as fewer, so that a release is taken for the last. Under the lock, or where another thread has that for too long. */
+static void count_references(struct primary *p, const struct primary_call *call, CUresult r)
+{
+	if (r != CUDA_SUCCESS || call->kind == PRIMARY_GREEN)
+		return;
+	if (!call->is_alone || call->kind == PRIMARY_RESET)
+		atomic_store(&p->references, 0);
+	else if (call->kind == PRIMARY_RETAIN)
+		atomic_fetch_add(&p->references, 1);
+	else if (atomic_load(&p->references))
+		atomic_fetch_sub(&p->references, 1);
+}
+
+uint64_t contexts_primary_at_stake(const struct primary_call *call)
+{
+	struct primary *p = &primaries[call->device->ordinal];
+
+	return call->kind == PRIMARY_RELEASE && call->is_alone && atomic_load(&p->references) > 1
+		       ? 0
+		       : atomic_load(&p->life);
+}
+
+bool contexts_primary_has_ended(const struct primary_call *call, uint64_t life)
+{
+	return atomic_load(&primaries[call->device->ordinal].life) != life;
+}
+
 CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext context)
 {
 	struct primary *p = &primaries[call->device->ordinal];
@@ -337,8 +369,10 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 		own_thread_let_go();
 		charge_stray_ends(NULL);
 	}
-	if (!call->is_alone)
+	if (!call->is_alone) {
+		count_references(p, call, r);
 		return r;
+	}
 	charge_undo(&call->charge);
 	if (!has_room(call->device, found, found_bytes)) {
 		own_thread_hold();
@@ -350,6 +384,7 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 		charge_stray_ends(NULL);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	count_references(p, call, r);
 	lock_leave(&p->lock);
 	return r;
 }
@@ -393,8 +428,8 @@ void contexts_green_destroy_begin(struct green_end *ret_end)
 	ret_end->devices = 0;
 	for (int i = 0; i < atomic_load(&primary_high); i++)
 		if (atomic_load(&primaries[i].life) &&
-			contexts_primary_begin(state_device(i), false, &ret_end->calls[i]) ==
-				CUDA_SUCCESS)
+			contexts_primary_begin(
+				state_device(i), PRIMARY_GREEN, &ret_end->calls[i]) == CUDA_SUCCESS)
 			ret_end->devices |= UINT64_C(1) << i;
 }
 

@@ -39,23 +39,35 @@ struct context_end {
 };
 CUresult contexts_destroy_begin(CUcontext context, struct context_end *ret_end) MUST_CHECK;
 void contexts_destroy_end(const struct context_end *end, bool is_destroyed);
+/* The life that ends; 0: of none that is in the books. */
+static inline uint64_t contexts_ending_life(const struct context_end *end)
+{
+	return end->holding.holding.serial ? end->holding.holding.life : 0;
+}
 
 /*
  * Around a call that may make or end the device's primary context: from begin to end no other thread of the
- * process is at one, so asking the driver and booking its answer are one step. may_come: a context is
- * reserved where there is none. CUDA_ERROR_OUT_OF_MEMORY: the driver must not be asked for one. end also
+ * process is at one, so asking the driver and booking its answer are one step. Where it is retained a context is
+ * reserved if there is none. CUDA_ERROR_OUT_OF_MEMORY: the driver must not be asked for one. end also
  * after a call that failed, with a context of NULL; it
  * returns the result that it is given, or lets a context go again that is too large, and says so.
  */
+enum primary_kind { PRIMARY_RETAIN, PRIMARY_RELEASE, PRIMARY_RESET, PRIMARY_GREEN };
 struct primary_call {
+	enum primary_kind kind;
 	struct device *device;
 	struct charge charge;
 	bool is_alone; /* false: another thread is at it for too long, and nothing is booked */
 	bool is_stray; /* it may end the context */
 };
 CUresult contexts_primary_begin(
-	struct device *device, bool may_come, struct primary_call *ret_call) MUST_CHECK;
+	struct device *device, enum primary_kind kind, struct primary_call *ret_call) MUST_CHECK;
 CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext context);
+
+/* Between these: the life that a release or reset may end; 0: none, or the program has more references. */
+uint64_t contexts_primary_at_stake(const struct primary_call *call);
+/* After them: whether it has ended. */
+bool contexts_primary_has_ended(const struct primary_call *call, uint64_t life);
 
 /*
  * The number of a context's life, which no other life of this process has; 0 for a context that is not in

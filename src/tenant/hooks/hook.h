@@ -207,15 +207,18 @@ static inline void hook_ended(const int *scope)
 #define HOOK_NVML(symbol, ...) \
 	HOOK_ATTACHED(nvmlReturn_t, nvml, NVML_ERROR_UNINITIALIZED, symbol, __VA_ARGS__)
 
-/* One form of a function. Where is_free holds, the call is the driver's alone. */
-#define HOOK_FORM(symbol, body, zero, is_free, ...)                                         \
+/* One form of a function. Where is_free holds, the call is the driver's alone; then after is done. */
+#define HOOK_FORM(symbol, body, zero, is_free, after, ...)                                  \
 	HOOK_EXPORT(symbol)                                                                 \
 	CUresult symbol(HOOK_PARAMS(__VA_ARGS__))                                           \
 	{                                                                                   \
 		const CUstream null_stream = zero;                                          \
                                                                                             \
-		if (is_free)                                                                \
-			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));                        \
+		if (is_free) {                                                              \
+			const CUresult hook_free_ = cuda.symbol(HOOK_NAMES(__VA_ARGS__));   \
+			after;                                                              \
+			return hook_free_;                                                  \
+		}                                                                           \
 		CANCEL_PUT_OFF;                                                             \
 		if (!hook_attach_cuda())                                                    \
 			return HOOK_OTHER(CUDA_ERROR_NOT_INITIALIZED, symbol, __VA_ARGS__); \
@@ -223,20 +226,26 @@ static inline void hook_ended(const int *scope)
 		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__));            \
 	}
 
-#define HOOK_BOTH(kind, symbol, suffix, is_free, ...)                                            \
-	kind CUresult symbol##_body(                                                             \
-		symbol##_fn *real, CUstream null_stream, HOOK_PARAMS(__VA_ARGS__));              \
-	HOOK_FORM(symbol, symbol##_body, HOOK_NULL_STREAM, is_free, __VA_ARGS__)                 \
-	HOOK_FORM(symbol##suffix, symbol##_body, HOOK_NULL_STREAM##suffix, is_free, __VA_ARGS__) \
-	kind CUresult symbol##_body(                                                             \
+#define HOOK_BOTH(kind, symbol, suffix, is_free, after, ...)                               \
+	kind CUresult symbol##_body(                                                       \
+		symbol##_fn *real, CUstream null_stream, HOOK_PARAMS(__VA_ARGS__));        \
+	HOOK_FORM(symbol, symbol##_body, HOOK_NULL_STREAM, is_free, after, __VA_ARGS__)    \
+	HOOK_FORM(symbol##suffix, symbol##_body, HOOK_NULL_STREAM##suffix, is_free, after, \
+		__VA_ARGS__)                                                               \
+	kind CUresult symbol##_body(                                                       \
 		symbol##_fn *real, CUstream null_stream, HOOK_PARAMS(__VA_ARGS__))
 
 /* HOOK_FORMS(symbol, suffix, type, name, ...) { ... }: symbol and symbol##suffix. */
-#define HOOK_FORMS(symbol, suffix, ...) HOOK_BOTH(HOOK_INLINE, symbol, suffix, false, __VA_ARGS__)
+#define HOOK_FORMS(symbol, suffix, ...) \
+	HOOK_BOTH(HOOK_INLINE, symbol, suffix, false, (void)0, __VA_ARGS__)
 
 /*
  * The same for what is called most. A call for which is_free holds, which may be asked of the parameters, goes to
  * the driver as a jump, with the arguments where they are. It holds of no call before the library is attached.
  */
 #define HOOK_FORMS_UNLESS(symbol, suffix, is_free, ...) \
-	HOOK_BOTH(static __attribute__((noinline)), symbol, suffix, is_free, __VA_ARGS__)
+	HOOK_FORMS_BETWEEN(symbol, suffix, is_free, (void)0, __VA_ARGS__)
+
+/* The same, where something is to be done when the driver has answered such a call. */
+#define HOOK_FORMS_BETWEEN(symbol, suffix, is_free, after, ...) \
+	HOOK_BOTH(static __attribute__((noinline)), symbol, suffix, is_free, after, __VA_ARGS__)

@@ -5,46 +5,109 @@
 
 #include "base/cleanup.h"
 #include "tenant/memory/code.h"
+#include "tenant/memory/contexts.h"
+#include "tenant/memory/launching.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 #include "tenant/driver/own_events.h"
 
 /*
  * Whether nothing is to be done for the launch: its function was launched before, and nothing is metered.
- * Without a call, so that a hook that finds it so is a jump to the driver, with the arguments where they are.
+ * Without a call, so that a hook that finds it so calls the driver at once. launching_end() when that has answered.
  */
 static inline bool is_free(CUfunction function)
 {
-	return marks_is_launched_at_once(function) && gate_is_free();
+	if (UNLIKELY(!launching_begin(function)))
+		return false;
+	if (LIKELY(marks_is_launched_at_once(function) && gate_is_free()))
+		return true;
+	launching_end();
+	return false;
 }
 
 /* A launch that something is to be done for. */
 struct launch {
-	bool is_first; /* of its function */
+	enum {
+		LAUNCH_KNOWN,
+		LAUNCH_PINNED,
+		LAUNCH_FIRST
+	} kind; /* its function was launched before; so, and is pinned; was not */
 	struct code_launch code;
 	struct gate_pass pass;
 };
+
+/* Where this thread has no word for it. */
+static CUresult pin_known(CUfunction function, CUstream stream, struct launch *launch)
+{
+	CUresult r = code_pins_function(function, &launch->code.pin);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (LIKELY(marks_is_launched(function, stream))) {
+		launch->kind = LAUNCH_PINNED;
+		return r;
+	}
+	code_pins_end(&launch->code.pin);
+	return code_launch_begin(function, stream, &launch->code);
+}
+
+/* Whether its function was launched before in the stream's context, and the launch is told. */
+static inline bool begin_known(CUfunction function, CUstream stream)
+{
+	CUcontext context = NULL;
+	uintptr_t key = (uintptr_t)function;
+
+	if (marks_are_by_context()) {
+		context = contexts_of_stream(stream);
+		key = marks_key(function, context);
+	}
+	if (UNLIKELY(!launching_begin_in(function, context)))
+		return false;
+	if (LIKELY(marks_has(key)))
+		return true;
+	launching_end();
+	return false;
+}
+
+static CUresult begin_code(CUfunction function, CUstream stream, struct launch *launch)
+{
+	launching_take_word();
+	launch->kind = LAUNCH_KNOWN;
+	if (LIKELY(begin_known(function, stream)))
+		return CUDA_SUCCESS;
+	launch->kind = LAUNCH_FIRST;
+	return UNLIKELY(launching_is_busy()) ? pin_known(function, stream, launch)
+					     : code_launch_begin(function, stream, &launch->code);
+}
 
 /* launch_end() after a success. stream is as gate_enter() has it. */
 static CUresult launch_begin(
 	CUfunction function, CUstream stream, uint64_t blocks, struct launch *ret_launch)
 {
-	CUresult r = CUDA_SUCCESS;
+	CUresult r;
 
 	gate_enter(stream, gate_key(function, blocks), &ret_launch->pass);
-	ret_launch->is_first = !marks_is_launched(function, stream);
-	if (UNLIKELY(ret_launch->is_first)) {
-		r = code_launch_begin(function, stream, &ret_launch->code);
-		if (r != CUDA_SUCCESS)
-			gate_leave(&ret_launch->pass, r);
-	}
+	r = begin_code(function, stream, ret_launch);
+	if (r != CUDA_SUCCESS)
+		gate_leave(&ret_launch->pass, r);
 	return r;
+}
+
+/* What keeps the code. */
+static void let_code_go(struct launch *launch)
+{
+	if (LIKELY(launch->kind == LAUNCH_KNOWN))
+		launching_end();
+	else
+		code_pins_end(&launch->code.pin);
 }
 
 static void launch_end(struct launch *launch, CUresult r)
 {
-	if (UNLIKELY(launch->is_first))
+	if (UNLIKELY(launch->kind == LAUNCH_FIRST))
 		code_launch_end(&launch->code, r);
+	else
+		let_code_go(launch);
 	gate_leave(&launch->pass, r);
 }
 
@@ -62,8 +125,8 @@ static void launch_end(struct launch *launch, CUresult r)
 	}
 
 #define LAUNCH_FORMS(symbol, suffix, ...) LAUNCH_FORMS_(symbol, suffix, __VA_ARGS__)
-#define LAUNCH_FORMS_(symbol, suffix, stream, blocks, ...)                \
-	HOOK_FORMS_UNLESS(symbol, suffix, is_free(function), __VA_ARGS__) \
+#define LAUNCH_FORMS_(symbol, suffix, stream, blocks, ...)                                  \
+	HOOK_FORMS_BETWEEN(symbol, suffix, is_free(function), launching_end(), __VA_ARGS__) \
 	LAUNCH(real, stream, blocks, (HOOK_NAMES(__VA_ARGS__)))
 #define LAUNCH_OLD(symbol, stream, blocks, ...) \
 	HOOK_BODY(symbol, __VA_ARGS__)          \
@@ -110,8 +173,9 @@ static CUresult take_attributes(CUlaunchConfig *config, CUlaunchAttribute copies
 }
 
 /* Where the library has an event, the driver must not read the program's memory, which tells what is recorded. */
-HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function) && !own_events_are_any(),
-	const CUlaunchConfig *, config, CUfunction, function, void **, params, void **, extra)
+HOOK_FORMS_BETWEEN(cuLaunchKernelEx, _ptsz, !own_events_are_any() && is_free(function),
+	launching_end(), const CUlaunchConfig *, config, CUfunction, function, void **, params,
+	void **, extra)
 {
 	CUlaunchAttribute attributes[ATTRIBUTES];
 	CUlaunchConfig wanted;
@@ -167,8 +231,7 @@ static void end_one(struct one *one, CUresult r)
 		launch_end(&one->launch, r);
 		cuda.cuCtxPopCurrent_v2(&popped);
 	} else {
-		if (one->launch.is_first)
-			code_pins_end(&one->launch.code.pin);
+		let_code_go(&one->launch);
 		gate_leave(&one->launch.pass, r);
 	}
 }

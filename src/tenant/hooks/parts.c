@@ -15,6 +15,7 @@
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/deferred_free.h"
+#include "tenant/memory/launching.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/makings.h"
@@ -68,6 +69,7 @@ static const struct part parts[] = {
 		.context_ended = gate_context_ended),
 	PART(graphs),
 	PART(holding, .life_ended = holding_life_ended),
+	PART(launching),
 	PART(libraries, .life_ended = libraries_life_ended),
 	PART(local, .life_ended = local_life_ended),
 	PART(makings),

@@ -11,8 +11,10 @@
 #include "tenant/driver/patience.h"
 #include "tenant/memory/code_uses.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/launching.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/makings.h"
+#include "tenant/memory/marks.h"
 #include "tenant/memory/table.h"
 #include "tenant/slice/parts.h"
 #include "tenant/slice/state.h"
@@ -203,6 +205,37 @@ CUresult code_pins_library(CUlibrary library, struct code_pin *ret_pin)
 	return pin_patiently(&wanted, ret_pin);
 }
 
+/* A library's kernel is one of every context. What the driver does not tell may be of any code, unless it never tells (before CUDA 12.4). */
+static bool is_of(CUfunction function, CUcontext context, uint64_t owner)
+{
+	struct code_pin found;
+
+	if (ask(function, &found) != CUDA_SUCCESS)
+		return false;
+	if ((!found.owners[0] && cuda.cuFuncIsLoaded && cuda.cuFuncGetModule) ||
+		(found.is_library && !context && contexts_is_life(owner)))
+		return true;
+	if (found.is_library)
+		found.owners[2] = contexts_life_of(context);
+	for (unsigned i = 0; i < CODE_PIN_OWNERS; i++)
+		if (found.owners[i] == owner)
+			return true;
+	return false;
+}
+
+/*
+ * Launches of functions that were launched before: none finds its mark any more until marks_room_end(), and those that have found it come back. False where one
+ * takes too long.
+ */
+static bool forget_begin(uint64_t owner, struct patience *patience)
+{
+	marks_room_begin();
+	if (launching_wait(is_of, owner, patience))
+		return true;
+	marks_room_end();
+	return false;
+}
+
 /* A call that uses it may itself be waiting to change a graph, so it is waited for first; and what an executable graph is made of may wait for uses of a library. */
 CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 {
@@ -212,7 +245,8 @@ CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 	if (!owner)
 		return CUDA_SUCCESS;
 	for (unsigned i = 0; r == CUDA_ERROR_NOT_READY; i++) {
-		if (i && (code_uses_are_own() || patience_is_over(&patience))) {
+		if (i && (code_uses_are_own() || launching_is_own() ||
+				 patience_is_over(&patience))) {
 			log_error("a call that uses code takes too long, so that is not unloaded");
 			return r;
 		}
@@ -223,8 +257,13 @@ CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 		if (!makings_change_begin())
 			return r;
 		r = code_uses_unload_begin(owner);
-		if (r != CUDA_SUCCESS)
-			makings_change_end();
+		if (r == CUDA_SUCCESS && forget_begin(owner, &patience))
+			return r;
+		if (r == CUDA_SUCCESS) {
+			code_uses_unload_end(owner);
+			r = CUDA_ERROR_NOT_READY;
+		}
+		makings_change_end();
 	}
 	return r;
 }
@@ -255,6 +294,7 @@ void code_pins_unload_end(uint64_t owner, bool is_gone)
 	/* It is a module, or a library. */
 	if (is_gone && table_take(&modules, owner, NULL) != 0)
 		forget_modules(is_of_library, owner);
+	marks_room_end();
 	code_uses_unload_end(owner);
 	makings_change_end();
 	libraries_unload_put_off();

@@ -5,7 +5,7 @@
  * The driver gives the handle of what was unloaded to what is loaded next. So a call for which something is reserved, or that is known to
  * take nothing, pins the code before that is looked into, and until the driver has answered. What unloads it waits for
  * these calls, for a minute at most, and none begins for that code until the driver has unloaded it. Launches of functions that were launched before
- * are not pinned (marks.h).
+ * are not pinned, but waited for as well (launching.h).
  */
 #pragma once
 
@@ -42,7 +42,7 @@ void code_pins_end(struct code_pin *pin);
 
 /*
  * Around the driver's call by which the program unloads a module or library, or ends a life of a context (contexts.h; 0: none that is known): no call uses
- * it, and no executable graph is made (makings.h). CUDA_ERROR_NOT_READY: one is, for so long, or this thread is in such a call itself.
+ * it, no launch of it is on its way, and no executable graph is made (makings.h). CUDA_ERROR_NOT_READY: one is, for so long, or this thread is in such a call itself.
  * CUDA_ERROR_OUT_OF_MEMORY: of our own. In both cases the driver must not be asked.
  */
 #define CODE_PINS_WAIT_NS UINT64_C(60000000000) /* a call may compile */

@@ -472,6 +472,11 @@ uint64_t contexts_life_current(void)
 	return context ? contexts_life_of(context) : 0;
 }
 
+bool contexts_is_life(uint64_t number)
+{
+	return number && number <= atomic_load(&last_life);
+}
+
 CUcontext contexts_of_stream(CUstream stream)
 {
 	CUcontext context = NULL;

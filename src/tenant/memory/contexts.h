@@ -77,6 +77,8 @@ bool contexts_primary_has_ended(const struct primary_call *call, uint64_t life);
  */
 uint64_t contexts_life_of(CUcontext context);
 uint64_t contexts_life_current(void);
+/* Whether it is, or was, such a number, and no handle. */
+bool contexts_is_life(uint64_t number);
 
 /* The primary context in which a green one lives that is used as a context; NULL: it is not known as one. */
 CUcontext contexts_primary_of(CUcontext green);

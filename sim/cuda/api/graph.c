@@ -115,6 +115,10 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 	graph = graph_check(handle);
 	if (graph)
 		result = describe(params, &work);
+	if (result == CUDA_SUCCESS && work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+		graph_place(graph, (struct graph_node *const *)deps, count, &work);
+		params->alloc.dptr = work.alloc.params.dptr;
+	}
 	if (result == CUDA_SUCCESS) {
 		result = graph_add(graph, (struct graph_node *const *)deps, count, &work, &node);
 		if (result != CUDA_SUCCESS)

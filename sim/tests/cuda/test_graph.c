@@ -143,6 +143,52 @@ TEST(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim)
 	EQUAL(cuGraphLaunch(exec, s), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST(allocations_of_a_graph_after_each_other_have_one_address)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = memory(100 * MiB);
+	CUgraphNode alloc, first, last;
+	CUdeviceptr p, p2;
+	CUgraphExec exec;
+	CUgraph graph;
+	CUstream s;
+
+	child_context();
+	s = new_stream();
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+	p = params.dptr;
+	OK(cuGraphAddMemFreeNode(&first, graph, &alloc, 1, p));
+	/* which may run before what lies there is freed */
+	OK(cuGraphAddMemAllocNode(&alloc, graph, &alloc, 1, &params));
+	CHECK(params.dptr != p);
+	p2 = params.dptr;
+	params.bytesize = 50 * MiB;
+	OK(cuGraphAddMemAllocNode(&alloc, graph, &first, 1, &params));
+	EQUAL(params.dptr, p);
+	OK(cuGraphAddMemFreeNode(&last, graph, &alloc, 1, p));
+	params.bytesize = 110 * MiB;
+	OK(cuGraphAddMemAllocNode(&alloc, graph, &last, 1, &params));
+	CHECK(params.dptr != p && params.dptr != p2);
+	exec = instantiate(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+	launch(exec, s);
+	launch(exec, s);
+	EQUAL(child_kind_mib(MACHINE_GRAPH), 320);
+	EQUAL(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree_v2(p2));
+	OK(cuMemFree_v2(params.dptr));
+	destroy(graph, exec);
+	OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&p, 70 * MiB, s));
+	OK(cuMemFreeAsync(p, s));
+	OK(cuMemAllocAsync(&p2, 70 * MiB, s));
+	EQUAL(p2, p);
+	OK(cuStreamEndCapture(s, &graph));
+	exec = instantiate(graph, 0);
+	launch(exec, s);
+	OK(cuMemFree_v2(p));
+	destroy(graph, exec);
+}
+
 TEST(what_a_graph_leaves_allocated_stays_until_it_is_freed_and_trimmed)
 {
 	CUgraphExec exec;
@@ -565,6 +611,7 @@ int main(void)
 		cmocka_unit_test(the_function_of_a_node_is_no_librarys_kernel),
 		cmocka_unit_test(a_conditional_node_runs_as_often_as_its_value_says),
 		cmocka_unit_test(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim),
+		cmocka_unit_test(allocations_of_a_graph_after_each_other_have_one_address),
 		cmocka_unit_test(what_a_graph_leaves_allocated_stays_until_it_is_freed_and_trimmed),
 		cmocka_unit_test(captured_allocations_become_nodes),
 		cmocka_unit_test(graphs_that_run_at_the_same_time_have_memory_of_their_own),

@@ -125,9 +125,11 @@ CUresult capture_alloc(
 		result = work_alloc(&params, &work);
 	if (result != CUDA_SUCCESS)
 		return result;
+	graph_place(captured_by(&stream->captured)->graph, stream->captured.tails,
+		stream->captured.tail_count, &work);
 	result = add(stream, &work);
 	if (result == CUDA_SUCCESS)
-		*ret_base = params.dptr;
+		*ret_base = work.alloc.params.dptr;
 	else
 		work_drop(&work);
 	return result;

@@ -195,14 +195,12 @@ struct graph_block *exec_block(const struct step *step)
 	return step->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? step->work.alloc.block : NULL;
 }
 
-/* Whether a step of the graph frees the block before step number `before`. */
-static bool is_freed_within(const struct exec *exec, const struct graph_block *block, size_t before)
+bool exec_has_block(
+	const struct exec *exec, const struct graph_block *block, size_t first, size_t end)
 {
-	for (size_t i = 0; i < before; i++) {
-		if (exec->steps[i].work.type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
-			exec->steps[i].work.freed == block->base)
+	for (size_t i = first; i < end; i++)
+		if (exec_block(&exec->steps[i]) == block)
 			return true;
-	}
 	return false;
 }
 
@@ -223,45 +221,19 @@ struct graph_mapping *exec_mapping(struct exec *exec, struct device *device)
 	return mapping;
 }
 
-/* The first place in the graph's memory where nothing lies that is allocated at that step. */
-static uint64_t find_offset(const struct exec *exec, size_t step)
-{
-	const struct graph_block *block = exec_block(&exec->steps[step]);
-	uint64_t offset = 0;
-	bool is_moved;
-
-	do {
-		is_moved = false;
-		for (size_t i = 0; i < step; i++) {
-			const struct graph_block *other = exec_block(&exec->steps[i]);
-
-			if (!other || other->device != block->device ||
-				offset >= other->offset + other->bytes ||
-				offset + block->bytes <= other->offset ||
-				is_freed_within(exec, other, step))
-				continue;
-			offset = (other->offset + other->bytes + HEAP_GRAIN - 1) / HEAP_GRAIN *
-				 HEAP_GRAIN;
-			is_moved = true;
-		}
-	} while (is_moved);
-	return offset;
-}
-
 static CUresult lay_out_memory(struct exec *exec)
 {
 	for (size_t i = 0; i < exec->count; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
 		struct graph_mapping *mapping;
 
-		if (!block)
+		if (!block || exec_has_block(exec, block, 0, i))
 			continue;
 		mapping = exec_mapping(exec, block->device);
 		if (!mapping)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		block->offset = find_offset(exec, i);
-		if (block->offset + block->bytes > mapping->bytes)
-			mapping->bytes = block->offset + block->bytes;
+		block->offset = (mapping->bytes + HEAP_GRAIN - 1) / HEAP_GRAIN * HEAP_GRAIN;
+		mapping->bytes = block->offset + block->bytes;
 	}
 	return CUDA_SUCCESS;
 }

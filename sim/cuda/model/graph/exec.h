@@ -39,6 +39,9 @@ CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph);
 
 /* The block that a step allocates, or NULL. */
 struct graph_block *exec_block(const struct step *step);
+/* Whether one of the steps from first to before end does. */
+bool exec_has_block(
+	const struct exec *exec, const struct graph_block *block, size_t first, size_t end);
 struct graph_mapping *exec_mapping(struct exec *exec, struct device *device);
 /* Makes all memory of the graph ready for work that the stream begins now. */
 CUresult exec_map(struct exec *exec, struct stream *stream);

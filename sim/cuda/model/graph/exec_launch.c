@@ -41,7 +41,7 @@ static CUresult begin(CUgraphExec handle, struct stream *stream, struct exec **r
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
 
-		if (block)
+		if (block && !block->context)
 			result =
 				graph_block_keep(block, exec_mapping(exec, block->device), context);
 	}
@@ -62,10 +62,10 @@ static CUresult end(struct exec *exec, uint64_t until_ns)
 		if (exec->steps[i].work.type != CU_GRAPH_NODE_TYPE_MEM_FREE)
 			continue;
 		block = graph_block_at(exec->steps[i].work.freed);
-		if (block)
-			graph_block_free(block, until_ns);
-		else
+		if (!block)
 			result = CUDA_ERROR_INVALID_VALUE;
+		else if (!exec_has_block(exec, block, i, exec->count))
+			graph_block_free(block, until_ns);
 	}
 	return result;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/model/graph/graph_memory.h"
 #include "sim/cuda/model/graph/work.h"
 
 /*
@@ -117,6 +118,75 @@ static void link_node(struct graph *graph, struct graph_node *node)
 	graph->last = node;
 	graph->node_count++;
 	graph->memory_nodes += is_memory(&node->work);
+}
+
+static bool mark_deps(struct graph_node *const *deps, size_t dep_count)
+{
+	bool is_any_new = false;
+
+	for (size_t i = 0; i < dep_count; i++) {
+		if (!graph_check_node((CUgraphNode)deps[i]) || deps[i]->is_marked)
+			continue;
+		deps[i]->is_marked = true;
+		is_any_new = true;
+	}
+	return is_any_new;
+}
+
+/* Marks these and all that comes before them. */
+static void mark_before(const struct graph *graph, struct graph_node *const *deps, size_t dep_count)
+{
+	bool is_any_new;
+
+	for (struct graph_node *node = graph->first; node; node = node->next)
+		node->is_marked = false;
+	is_any_new = mark_deps(deps, dep_count);
+	while (is_any_new) {
+		is_any_new = false;
+		for (struct graph_node *node = graph->last; node; node = node->prev)
+			if (node->is_marked && mark_deps(node->deps, node->dep_count))
+				is_any_new = true;
+	}
+}
+
+/* The block at that address, if marked nodes free all that the graph allocates there. */
+static struct graph_block *find_left(const struct graph *graph, CUdeviceptr base)
+{
+	struct graph_block *block = NULL;
+	size_t allocs = 0, frees = 0;
+
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
+		if (node->work.type == CU_GRAPH_NODE_TYPE_MEM_FREE && node->work.freed == base)
+			frees += node->is_marked;
+		if (node->work.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+			node->work.alloc.block->base != base)
+			continue;
+		block = node->work.alloc.block;
+		allocs++;
+	}
+	return allocs == frees ? block : NULL;
+}
+
+void graph_place(const struct graph *graph, struct graph_node *const *deps, size_t dep_count,
+	struct work *work)
+{
+	struct graph_block *own = work->alloc.block, *left;
+
+	if (dep_count == 0)
+		return;
+	mark_before(graph, deps, dep_count);
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
+		if (!node->is_marked || node->work.type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+			continue;
+		left = find_left(graph, node->work.freed);
+		if (!left || left->device != own->device || left->bytes < own->bytes)
+			continue;
+		graph_block_drop(own);
+		left->refs++;
+		work->alloc.block = left;
+		work->alloc.params.dptr = left->base;
+		return;
+	}
 }
 
 CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t dep_count,

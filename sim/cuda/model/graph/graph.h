@@ -45,6 +45,12 @@ struct graph *graph_clone(const struct graph *graph);
 bool graph_has_memory(const struct graph *graph);
 /* Graphs with nodes that allocate, free or are conditional cannot (documented). */
 bool graph_can_be_cloned(const struct graph *graph);
+/*
+ * What is allocated after nodes that free all that lay at an address of the graph lies there again, if it fits (documented). Before
+ * graph_add() of a work that allocates.
+ */
+void graph_place(const struct graph *graph, struct graph_node *const *deps, size_t dep_count,
+	struct work *work);
 CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t dep_count,
 	const struct work *work, struct graph_node **ret_node);
 bool graph_depend(struct graph_node *node, struct graph_node *on);

@@ -12,7 +12,7 @@ struct need {
 	struct need *next; /* on another device, of a larger ordinal */
 	struct device *device;
 	uint64_t bytes;
-	/* what graphs.c knows of the last launch */
+	/* what graph_growth.c knows of the last launch */
 	uint64_t epoch, stream_id;
 	bool is_balanced; /* the graph frees all that it allocates */
 };

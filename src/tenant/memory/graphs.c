@@ -1,26 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs that allocate memory when they are launched.
- *
- * How much the pool grows by a launch is only known afterwards, and the sum of all allocations of the
- * graph is the most. To reserve so much for every launch would refuse a program at its quota's edge
- * the second launch of what it has launched before. What the driver documents and does (H200, driver
- * 580) makes more certain:
- *
- *   1. A graph keeps the memory of its last launch unless some of that is given back by a trim, is
- *      taken for another graph, or is in use by another graph that may run at the same time.
- *   2. Graphs that leave nothing allocated and are launched on one stream share their memory.
- *
- * An epoch is a time in which no graph lost memory to another: a launch that finds less new memory
- * than it needs at most ends it, unless (2) explains that, and so does a pool that was found to hold
- * less. A graph that was launched in this epoch takes no more (1). While (2) has been true of all
- * launches since the pool was empty, the pool is calm, and a launch takes no more than what its needs
- * are above what the pool holds.
- *
- * (1) is not so of an upload. What the graph allocated may be there still, or the graph may run in another stream: then it
- * takes other memory. A launch frees the one first, or is refused, and waits for the other.
- *
- * Whatever happens in truth, the pool is read after each launch, and the books are corrected.
+ * Executable graphs by their handles, and the calls for them.
  *
  * Another thread may know a handle before its graph is entered, as the driver gives out again those of graphs that are destroyed.
  * So each executable graph is entered, also one that needs nothing. A call for one that is known pins it, and it is not destroyed
@@ -37,20 +17,11 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/patience.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/graph_growth.h"
 #include "tenant/memory/makings.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
-
-/* Knowledge of a device's pool by the launches so far; changed while the pool is still. */
-struct calm {
-	uint64_t epoch;	    /* the first is 1 */
-	uint64_t losses;    /* of the pool, when last looked at */
-	uint64_t stream_id; /* of all launches while it is calm; 0: of none */
-	bool is_calm;
-	bool is_shared;		 /* graphs of this epoch share memory */
-	_Atomic bool is_spoiled; /* by a launch that could not have the pool still */
-};
 
 /*
  * key: executable graph; a: its needs, or 0; b: calls for it that are under way, or BEING_DESTROYED; c: its number
@@ -59,7 +30,6 @@ struct calm {
  */
 #define BEING_DESTROYED UINT64_MAX
 static struct table execs;
-static struct calm calms[STATE_ORDINALS];
 
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 {
@@ -167,141 +137,10 @@ CUresult graphs_destroy(CUgraphExec exec)
 	return r;
 }
 
-/* A number that no other stream has; 0 where that cannot be told. */
-static uint64_t id_of(CUstream stream)
-{
-	unsigned long long id = 0;
-
-	if (cuda.cuStreamGetId && cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS)
-		return 0;
-	/* The legacy stream's may be 0; older drivers have handles alone. */
-	return cuda.cuStreamGetId ? id + 1 : (uint64_t)(uintptr_t)stream;
-}
-
-/* One device's part of a call. */
-struct device_call {
-	struct need *need;
-	struct pool *pool;
-	uint64_t stream_id;
-	bool is_upload;
-	uint64_t held_bytes; /* before the call */
-	bool is_in_place, is_calm;
-	bool is_still;
-	struct charge charge;
-};
-
-static void begin_epoch(struct calm *calm)
-{
-	calm->epoch++;
-	calm->is_shared = false;
-}
-
-/* How the pool has changed since the last launch. */
-static void read_pool(struct device_call *c, struct calm *calm)
-{
-	uint64_t losses;
-
-	c->held_bytes = pools_read(c->pool, &losses);
-	if (losses != calm->losses || calm->epoch == 0)
-		begin_epoch(calm);
-	calm->losses = losses;
-	if (c->held_bytes == 0) {
-		calm->is_calm = true;
-		calm->stream_id = 0;
-	}
-	if (atomic_exchange(&calm->is_spoiled, false)) {
-		begin_epoch(calm);
-		calm->is_calm = false;
-	}
-}
-
-/* Bytes that the call takes at most. */
-static uint64_t growth_bytes(struct device_call *c)
-{
-	struct calm *calm = &calms[c->need->device->ordinal];
-	const struct need *need = c->need;
-
-	c->is_in_place = c->is_calm = false;
-	if (!c->is_still)
-		return need->bytes;
-	read_pool(c, calm);
-	c->is_in_place = !c->is_upload && need->epoch == calm->epoch &&
-			 (!calm->is_shared || need->stream_id == c->stream_id);
-	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
-		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
-	if (c->is_in_place)
-		return 0;
-	if (c->is_calm)
-		return need->bytes - (need->bytes < c->held_bytes ? need->bytes : c->held_bytes);
-	return need->bytes;
-}
-
-/* Reserves; the pool is still from here to end(), as far as that could be had. */
-static CUresult begin(struct device_call *c, CUstream stream)
-{
-	uint64_t reserved_bytes = 0, growth;
-	CUresult r;
-
-	c->pool = pool_list_of_graphs(c->need->device);
-	if (!c->pool)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (;;) {
-		c->is_still = pools_hold_still(c->pool);
-		FAULT("graph: memory is still");
-		growth = growth_bytes(c);
-		if (!c->is_still)
-			atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
-		if (growth <= reserved_bytes)
-			return CUDA_SUCCESS;
-		/* To make room the pool may be trimmed, after which the answer may be another. */
-		if (c->is_still)
-			pools_let_move(c->pool);
-		charge_undo(&c->charge);
-		r = pools_reserve(c->pool, growth, stream, &c->charge);
-		if (r != CUDA_SUCCESS)
-			return r;
-		reserved_bytes = growth;
-	}
-}
-
-/* Learns from a launch, before which the pool was read, for the next ones. */
-static void learn(const struct device_call *c, uint64_t held_bytes, uint64_t losses, bool is_done)
-{
-	struct calm *calm = &calms[c->need->device->ordinal];
-	bool is_apart = c->is_in_place || c->held_bytes == 0 ||
-			held_bytes >= c->held_bytes + c->need->bytes;
-
-	if (losses != calm->losses || !is_done || (!is_apart && !c->is_calm))
-		begin_epoch(calm);
-	else if (!is_apart)
-		calm->is_shared = true;
-	calm->losses = losses;
-	calm->is_calm = c->is_calm;
-	calm->stream_id = c->stream_id;
-	c->need->epoch = is_done ? calm->epoch : 0;
-	c->need->stream_id = c->stream_id;
-}
-
-static void end(struct device_call *c, bool is_done)
-{
-	uint64_t held_bytes, losses;
-
-	FAULT("graph: the driver was called");
-	pools_keep(c->pool, &c->charge);
-	FAULT("graph: charged");
-	held_bytes = pools_read(c->pool, &losses);
-	if (!c->is_still) {
-		atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
-		return;
-	}
-	learn(c, held_bytes, losses, is_done);
-	pools_let_move(c->pool);
-}
-
 static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id,
 	struct capture_call *capture)
 {
-	struct device_call own = {.need = need,
+	struct growth own = {.need = need,
 		.stream_id = stream_id,
 		.is_upload = call->is_upload,
 		.charge = CHARGE_NULL};
@@ -312,11 +151,11 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 		capture_leave(capture);
 		return r;
 	}
-	r = begin(&own, call->stream);
+	r = graph_growth_begin(&own, call->stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = call_on_each(need->next, call, stream_id, capture);
-	end(&own, r == CUDA_SUCCESS && capture->has_run);
+	graph_growth_end(&own, r == CUDA_SUCCESS && capture->has_run);
 	return r;
 }
 
@@ -364,7 +203,7 @@ static CUresult call_needing(const struct graph_call *call, struct need *needs)
 		return call_on_each(NULL, call, 0, &capture);
 	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return call_on_each(needs, call, id_of(call->stream), &capture);
+	return call_on_each(needs, call, graph_growth_stream_id(call->stream), &capture);
 }
 
 static uint64_t named(uint64_t devices)
@@ -452,6 +291,5 @@ CUresult graphs_trim(CUdevice ordinal)
 void graphs_reset_after_fork(void)
 {
 	table_forget(&execs);
-	for (int i = 0; i < STATE_ORDINALS; i++)
-		calms[i] = (struct calm){.epoch = 0};
+	graph_growth_reset_after_fork();
 }

@@ -5,7 +5,7 @@
  * The driver takes memory for them when they are uploaded or launched, out of one pool for each
  * device, and only a trim gives it back (H200, driver 580). So a launch reserves what the graph
  * needs at most, and afterwards what the pool is seen to hold is charged (pools.h). A launch that
- * takes no more than is there already reserves nothing: see graphs.c for how that is known. An upload of a
+ * takes no more than is there already reserves nothing: see graph_growth.c for how that is known. An upload of a
  * graph that has memory may take as much once more, and reserves it.
  */
 #pragma once

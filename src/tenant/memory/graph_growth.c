@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * By how much the memory of graphs may grow in a call.
+ *
+ * How much the pool grows by a launch is only known afterwards, and the sum of all allocations of the
+ * graph is the most. To reserve so much for every launch would refuse a program at its quota's edge
+ * the second launch of what it has launched before. What the driver documents and does (H200, driver
+ * 580) makes more certain:
+ *
+ *   1. A graph keeps the memory of its last launch unless some of that is given back by a trim, is
+ *      taken for another graph, or is in use by another graph that may run at the same time.
+ *   2. Graphs that leave nothing allocated and are launched on one stream share their memory.
+ *
+ * An epoch is a time in which no graph lost memory to another: a launch that finds less new memory
+ * than it needs at most ends it, unless (2) explains that, and so does a pool that was found to hold
+ * less. A graph that was launched in this epoch takes no more (1). While (2) has been true of all
+ * launches since the pool was empty, the pool is calm, and a launch takes no more than what its needs
+ * are above what the pool holds.
+ *
+ * (1) is not so of an upload. What the graph allocated may be there still, or the graph may run in another stream: then it
+ * takes other memory. A launch frees the one first, or is refused, and waits for the other.
+ *
+ * Whatever happens in truth, the pool is read after each launch, and the books are corrected.
+ */
+#include "tenant/memory/graph_growth.h"
+
+#include "base/fault.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/pool_list.h"
+#include "tenant/memory/pools.h"
+
+/* Knowledge of a device's pool by the launches so far; changed while the pool is still. */
+struct calm {
+	uint64_t epoch;	    /* the first is 1 */
+	uint64_t losses;    /* of the pool, when last looked at */
+	uint64_t stream_id; /* of all launches while it is calm; 0: of none */
+	bool is_calm;
+	bool is_shared;		 /* graphs of this epoch share memory */
+	_Atomic bool is_spoiled; /* by a launch that could not have the pool still */
+};
+
+static struct calm calms[STATE_ORDINALS];
+
+uint64_t graph_growth_stream_id(CUstream stream)
+{
+	unsigned long long id = 0;
+
+	if (cuda.cuStreamGetId && cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS)
+		return 0;
+	/* The legacy stream's may be 0; older drivers have handles alone. */
+	return cuda.cuStreamGetId ? id + 1 : (uint64_t)(uintptr_t)stream;
+}
+
+static void begin_epoch(struct calm *calm)
+{
+	calm->epoch++;
+	calm->is_shared = false;
+}
+
+/* How the pool has changed since the last launch. */
+static void read_pool(struct growth *c, struct calm *calm)
+{
+	uint64_t losses;
+
+	c->held_bytes = pools_read(c->pool, &losses);
+	if (losses != calm->losses || calm->epoch == 0)
+		begin_epoch(calm);
+	calm->losses = losses;
+	if (c->held_bytes == 0) {
+		calm->is_calm = true;
+		calm->stream_id = 0;
+	}
+	if (atomic_exchange(&calm->is_spoiled, false)) {
+		begin_epoch(calm);
+		calm->is_calm = false;
+	}
+}
+
+/* Bytes that the call takes at most. */
+static uint64_t growth_bytes(struct growth *c)
+{
+	struct calm *calm = &calms[c->need->device->ordinal];
+	const struct need *need = c->need;
+
+	c->is_in_place = c->is_calm = false;
+	if (!c->is_still)
+		return need->bytes;
+	read_pool(c, calm);
+	c->is_in_place = !c->is_upload && need->epoch == calm->epoch &&
+			 (!calm->is_shared || need->stream_id == c->stream_id);
+	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
+		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
+	if (c->is_in_place)
+		return 0;
+	if (c->is_calm)
+		return need->bytes - (need->bytes < c->held_bytes ? need->bytes : c->held_bytes);
+	return need->bytes;
+}
+
+CUresult graph_growth_begin(struct growth *c, CUstream stream)
+{
+	uint64_t reserved_bytes = 0, growth;
+	CUresult r;
+
+	c->pool = pool_list_of_graphs(c->need->device);
+	if (!c->pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (;;) {
+		c->is_still = pools_hold_still(c->pool);
+		FAULT("graph: memory is still");
+		growth = growth_bytes(c);
+		if (!c->is_still)
+			atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
+		if (growth <= reserved_bytes)
+			return CUDA_SUCCESS;
+		/* To make room the pool may be trimmed, after which the answer may be another. */
+		if (c->is_still)
+			pools_let_move(c->pool);
+		charge_undo(&c->charge);
+		r = pools_reserve(c->pool, growth, stream, &c->charge);
+		if (r != CUDA_SUCCESS)
+			return r;
+		reserved_bytes = growth;
+	}
+}
+
+/* Learns from a launch, before which the pool was read, for the next ones. */
+static void learn(const struct growth *c, uint64_t held_bytes, uint64_t losses, bool is_done)
+{
+	struct calm *calm = &calms[c->need->device->ordinal];
+	bool is_apart = c->is_in_place || c->held_bytes == 0 ||
+			held_bytes >= c->held_bytes + c->need->bytes;
+
+	if (losses != calm->losses || !is_done || (!is_apart && !c->is_calm))
+		begin_epoch(calm);
+	else if (!is_apart)
+		calm->is_shared = true;
+	calm->losses = losses;
+	calm->is_calm = c->is_calm;
+	calm->stream_id = c->stream_id;
+	c->need->epoch = is_done ? calm->epoch : 0;
+	c->need->stream_id = c->stream_id;
+}
+
+void graph_growth_end(struct growth *c, bool is_done)
+{
+	uint64_t held_bytes, losses;
+
+	FAULT("graph: the driver was called");
+	pools_keep(c->pool, &c->charge);
+	FAULT("graph: charged");
+	held_bytes = pools_read(c->pool, &losses);
+	if (!c->is_still) {
+		atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
+		return;
+	}
+	learn(c, held_bytes, losses, is_done);
+	pools_let_move(c->pool);
+}
+
+void graph_growth_reset_after_fork(void)
+{
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		calms[i] = (struct calm){.epoch = 0};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* By how much the memory of a device's graphs may grow in a call, and its reservation. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tenant/memory/charge.h"
+#include "tenant/memory/graph_survey.h"
+
+struct pool;
+
+/* One device's part of a call. The first three, and charge as CHARGE_NULL, are set by the caller. */
+struct growth {
+	struct need *need;
+	uint64_t stream_id;
+	bool is_upload;
+	struct pool *pool;
+	uint64_t held_bytes; /* before the call */
+	bool is_in_place, is_calm;
+	bool is_still;
+	struct charge charge;
+};
+
+/* A number that no other stream has; 0 where that cannot be told. */
+uint64_t graph_growth_stream_id(CUstream stream);
+
+/*
+ * Reserves what the call takes at most; the pool is still from here to the end, as far as that could be had. Where it is refused there
+ * is no end.
+ */
+CUresult graph_growth_begin(struct growth *growth, CUstream stream) MUST_CHECK;
+void graph_growth_end(struct growth *growth, bool is_done);
+
+/* For a child of fork(). */
+void graph_growth_reset_after_fork(void);

@@ -26,8 +26,10 @@
 
 #include "base/fault.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
+#include "tenant/memory/table.h"
 
 /* Knowledge of a device's pool by the launches so far; changed while the pool is still. */
 struct calm {
@@ -41,13 +43,34 @@ struct calm {
 
 static struct calm calms[STATE_ORDINALS];
 
+#define DEFAULT_STREAM (UINT64_C(1) << 63)
+
+/*
+ * A default stream is of a context, or of a thread in it, and the driver may give all of them one number: it is 1 for the legacy stream of
+ * each context. Never the driver's own numbers, which are small.
+ */
+static uint64_t default_stream_id(CUstream stream)
+{
+	static __thread uint64_t thread;
+	uint64_t life = contexts_life_current();
+
+	if (!life)
+		return 0;
+	if (stream == CU_STREAM_PER_THREAD && !thread)
+		thread = table_number();
+	return table_key_of(life, stream == CU_STREAM_PER_THREAD ? thread : 0) | DEFAULT_STREAM;
+}
+
 uint64_t graph_growth_stream_id(CUstream stream)
 {
 	unsigned long long id = 0;
 
+	/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD */
+	if ((uintptr_t)stream <= 2)
+		return default_stream_id(stream);
 	if (cuda.cuStreamGetId && cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS)
 		return 0;
-	/* The legacy stream's may be 0; older drivers have handles alone. */
+	/* Older drivers have handles alone. */
 	return cuda.cuStreamGetId ? id + 1 : (uint64_t)(uintptr_t)stream;
 }
 
@@ -86,8 +109,9 @@ static uint64_t growth_bytes(struct growth *c)
 	if (!c->is_still)
 		return need->bytes;
 	read_pool(c, calm);
-	c->is_in_place = !c->is_upload && need->epoch == calm->epoch &&
-			 (!calm->is_shared || need->stream_id == c->stream_id);
+	c->is_in_place =
+		!c->is_upload && need->epoch == calm->epoch &&
+		(!calm->is_shared || (c->stream_id != 0 && need->stream_id == c->stream_id));
 	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
 		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
 	if (c->is_in_place)

@@ -112,7 +112,7 @@ static uint64_t growth_bytes(struct growth *c)
 	c->is_in_place =
 		!c->is_upload && need->epoch == calm->epoch &&
 		(!calm->is_shared || (c->stream_id != 0 && need->stream_id == c->stream_id));
-	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
+	c->is_calm = calm->is_calm && graph_memory_is_balanced(c->memory) && c->stream_id != 0 &&
 		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
 	if (c->is_in_place)
 		return 0;

@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 #include "tenant/memory/charge.h"
-#include "tenant/memory/graph_survey.h"
+#include "tenant/memory/graph_memory.h"
 
 struct pool;
 
-/* One device's part of a call. The first three, and charge as CHARGE_NULL, are set by the caller. */
+/* One device's part of a call. The first four, and charge as CHARGE_NULL, are set by the caller. */
 struct growth {
-	struct need *need;
+	const struct graph_memory *memory;
+	struct need *need; /* of that */
 	uint64_t stream_id;
 	bool is_upload;
 	struct pool *pool;

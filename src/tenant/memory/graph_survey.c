@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a graph will take.
- *
- * An allocation is counted as whole steps of the pool, and none as lying where another was freed, so
- * the sum is what the graph takes at most.
- */
+/* What a graph will take. */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/graph_survey.h"
 
@@ -16,7 +11,6 @@
 #include "tenant/driver/attach.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/local.h"
-#include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
 
 /* Graphs in graphs; the driver allows fewer. */
@@ -120,56 +114,39 @@ static CUresult add_kernel(CUgraphNode node, struct graph_survey *survey)
 	return add_kernel_of(&params, survey);
 }
 
-/* The need of the device, begun where there is none; NULL without memory. */
-static struct need *need_of(struct graph_survey *survey, struct device *device)
-{
-	struct need **at = &survey->needs, *need;
-
-	while (*at && (*at)->device->ordinal < device->ordinal)
-		at = &(*at)->next;
-	if (*at && (*at)->device == device)
-		return *at;
-	need = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*need));
-	if (!need)
-		return NULL;
-	need->device = device;
-	need->next = *at;
-	*at = need;
-	return need;
-}
-
 static CUresult add_alloc(CUgraphNode node, struct graph_survey *survey)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 	const CUmemLocation *location = &params.poolProps.location;
-	struct device *device;
-	struct need *need;
+	struct device *device = NULL;
 	CUresult r = CUDA_ERROR_NOT_FOUND;
 
 	if (cuda.cuGraphMemAllocNodeGetParams)
 		r = cuda.cuGraphMemAllocNodeGetParams(node, &params);
 	if (r != CUDA_SUCCESS)
 		return r;
-	survey->balance += hash_u64(params.dptr);
 	survey->content += hash_u64(
 		params.bytesize + hash_u64((uint64_t)location->id +
 					   hash_u64(params.dptr + (uint64_t)location->type)));
-	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_SUCCESS;
-	need = state_meet_device(location->id, &device) == 0 ? need_of(survey, device) : NULL;
-	if (!need)
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		state_meet_device(location->id, &device) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	need->bytes += round_up_u64(params.bytesize, POOL_STEP_BYTES);
-	return CUDA_SUCCESS;
+	return graph_memory_allocates(&survey->memory, device, params.dptr, params.bytesize)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void add_free(CUgraphNode node, struct graph_survey *survey)
+static CUresult add_free(CUgraphNode node, struct graph_survey *survey)
 {
 	CUdeviceptr pointer;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
 
-	if (cuda.cuGraphMemFreeNodeGetParams &&
-		cuda.cuGraphMemFreeNodeGetParams(node, &pointer) == CUDA_SUCCESS)
-		survey->balance -= hash_u64(pointer);
+	if (cuda.cuGraphMemFreeNodeGetParams)
+		r = cuda.cuGraphMemFreeNodeGetParams(node, &pointer);
+	if (r != CUDA_SUCCESS)
+		return r;
+	return graph_memory_frees(&survey->memory, pointer) ? CUDA_SUCCESS
+							    : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult add_child(CUgraphNode node, struct graph_survey *survey, unsigned depth)
@@ -225,8 +202,7 @@ static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return add_alloc(node, survey);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		add_free(node, survey);
-		return CUDA_SUCCESS;
+		return add_free(node, survey);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return add_child(node, survey, depth);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
@@ -274,8 +250,7 @@ CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey)
 {
 	CUresult r = add_graph(graph, survey, 0);
 
-	for (struct need *need = survey->needs; need; need = need->next)
-		need->is_balanced = survey->balance == 0;
+	graph_memory_close(survey->memory);
 	return r;
 }
 
@@ -304,20 +279,10 @@ void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARA
 	}
 }
 
-void graph_survey_free_needs(struct need *needs)
-{
-	while (needs) {
-		struct need *next = needs->next;
-
-		free(needs);
-		needs = next;
-	}
-}
-
 void graph_survey_end(struct graph_survey *survey)
 {
-	graph_survey_free_needs(survey->needs);
-	survey->needs = NULL;
+	graph_memory_free(survey->memory);
+	survey->memory = NULL;
 }
 
 void graph_survey_reset_after_fork(void)

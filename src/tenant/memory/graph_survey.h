@@ -5,17 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tenant/memory/graph_memory.h"
 #include "tenant/slice/state.h"
-
-/* A device's memory for what the graph allocates there. */
-struct need {
-	struct need *next; /* on another device, of a larger ordinal */
-	struct device *device;
-	uint64_t bytes;
-	/* what graph_growth.c knows of the last launch */
-	uint64_t epoch, stream_id;
-	bool is_balanced; /* the graph frees all that it allocates */
-};
 
 /* A context that kernels of the graph run in. */
 struct graph_place {
@@ -35,13 +26,12 @@ struct graph_survey {
 	unsigned place_count;
 	uint64_t devices; /* that it gives work to: one bit an ordinal, or GRAPH_ANYWHERE */
 	uint64_t content; /* which nodes, and kernels in them: a sum of hashes */
-	uint64_t balance; /* 0: all that is allocated is freed, and nothing else */
-	struct need *needs;
+	struct graph_memory *memory; /* NULL: it allocates and frees none */
 };
 
-#define GRAPH_SURVEY_NULL     \
-	{                     \
-		.needs = NULL \
+#define GRAPH_SURVEY_NULL      \
+	{                      \
+		.memory = NULL \
 	}
 
 /*
@@ -75,8 +65,7 @@ CUresult graph_survey_kernel(
 /* A conditional node was made: its bodies, which nothing tells later. */
 void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
 
-/* Frees what a survey found; accepts NULL and what was taken out. */
-void graph_survey_free_needs(struct need *needs);
+/* Frees what a survey found, and was not taken out. */
 void graph_survey_end(struct graph_survey *survey);
 
 /* For a child of fork(). */

@@ -24,35 +24,47 @@
 #include "tenant/memory/table.h"
 
 /*
- * key: executable graph; a: its needs, or 0; b: calls for it that are under way, or BEING_DESTROYED; c: its number
+ * key: executable graph; a: its memory (graph_memory.h), or 0; b: calls for it that are under way, or BEING_DESTROYED; c: its number
  * (table_number()), as a graph may go with its context without being destroyed, and its handle is another's then; d: the devices
  * that it gives work to (graph_survey.h).
  */
 #define BEING_DESTROYED UINT64_MAX
 static struct table execs;
 
-CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
+static struct graph_memory *memory_of(const struct table_entry *entry)
+{
+	return (struct graph_memory *)(uintptr_t)entry->a;
+}
+
+/* In the place of one that went with its context. False without memory. */
+static bool enter(CUgraphExec exec, const struct graph_survey *survey)
 {
 	struct table_place place = table_enter(&execs, (uintptr_t)exec, true);
-	struct need *old = NULL;
+	struct table_entry old = {.a = 0};
+	bool is_entered = place.entry;
 
-	if (place.entry) {
-		/* A call for the one that was there before reads them still. */
+	if (is_entered) {
+		/* A call for the one that was there before reads its memory still. */
 		if (!place.entry->b || place.entry->b == BEING_DESTROYED)
-			old = (struct need *)(uintptr_t)place.entry->a;
+			old = *place.entry;
 		*place.entry = (struct table_entry){.key = (uintptr_t)exec,
-			.a = (uintptr_t)survey->needs,
+			.a = (uintptr_t)survey->memory,
 			.c = table_number(),
 			.d = survey->devices};
 	}
 	table_leave(&place);
-	if (!place.entry) {
+	graph_memory_free(memory_of(&old));
+	return is_entered;
+}
+
+CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
+{
+	if (!enter(exec, survey)) {
 		log_error("no memory for our own tables, so a graph is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	FAULT("graph: entered");
-	graph_survey_free_needs(old);
-	survey->needs = NULL;
+	survey->memory = NULL;
 	return CUDA_SUCCESS;
 }
 
@@ -96,16 +108,16 @@ static bool begin_destroy(CUgraphExec exec)
 static void end_destroy(CUgraphExec exec, bool is_gone)
 {
 	struct table_place place = table_enter(&execs, (uintptr_t)exec, false);
-	struct need *needs = NULL;
+	struct table_entry old = {.a = 0};
 
 	if (place.entry && is_gone) {
-		needs = (struct need *)(uintptr_t)place.entry->a;
+		old = *place.entry;
 		table_remove(&place);
 	} else if (place.entry) {
 		place.entry->b = 0;
 	}
 	table_leave(&place);
-	graph_survey_free_needs(needs);
+	graph_memory_free(memory_of(&old));
 }
 
 static CUresult destroy(CUgraphExec exec)
@@ -137,10 +149,11 @@ CUresult graphs_destroy(CUgraphExec exec)
 	return r;
 }
 
-static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id,
-	struct capture_call *capture)
+static CUresult call_on_each(struct need *need, const struct graph_memory *memory,
+	const struct graph_call *call, uint64_t stream_id, struct capture_call *capture)
 {
-	struct growth own = {.need = need,
+	struct growth own = {.memory = memory,
+		.need = need,
 		.stream_id = stream_id,
 		.is_upload = call->is_upload,
 		.charge = CHARGE_NULL};
@@ -154,7 +167,7 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 	r = graph_growth_begin(&own, call->stream);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = call_on_each(need->next, call, stream_id, capture);
+	r = call_on_each(need->next, memory, call, stream_id, capture);
 	graph_growth_end(&own, r == CUDA_SUCCESS && capture->has_run);
 	return r;
 }
@@ -163,7 +176,7 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 struct pinned {
 	uint64_t number; /* 0: nothing is */
 	uint64_t devices;
-	struct need *needs;
+	struct graph_memory *memory;
 };
 
 /* One more call for it, where it is known. False while it is being destroyed, and none begins. */
@@ -179,7 +192,7 @@ static bool pin(CUgraphExec exec, struct pinned *ret_pinned)
 	place.entry->b++;
 	*ret_pinned = (struct pinned){.number = place.entry->c,
 		.devices = place.entry->d,
-		.needs = (struct need *)(uintptr_t)place.entry->a};
+		.memory = memory_of(place.entry)};
 	return true;
 }
 
@@ -191,19 +204,20 @@ static void unpin(CUgraphExec exec, uint64_t number)
 		place.entry->b--;
 }
 
-static CUresult call_needing(const struct graph_call *call, struct need *needs)
+static CUresult call_needing(const struct graph_call *call, struct graph_memory *memory)
 {
 	struct capture_call capture;
 
-	if (LIKELY(!needs))
+	if (LIKELY(!memory || !memory->needs))
 		return call->run(call->exec, call->stream);
 	capture_enter(call->stream, &capture);
 	/* What is captured needs nothing. */
 	if (capture.is_captured)
-		return call_on_each(NULL, call, 0, &capture);
+		return call_on_each(NULL, NULL, call, 0, &capture);
 	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return call_on_each(needs, call, graph_growth_stream_id(call->stream), &capture);
+	return call_on_each(
+		memory->needs, memory, call, graph_growth_stream_id(call->stream), &capture);
 }
 
 static uint64_t named(uint64_t devices)
@@ -233,7 +247,7 @@ static CUresult call_pinned(
 
 	*ret_missing = missing(call, pinned->devices);
 	if (LIKELY(!*ret_missing))
-		r = call_needing(call, pinned->needs);
+		r = call_needing(call, pinned->memory);
 	if (LIKELY(pinned->number))
 		unpin(call->exec, pinned->number);
 	return r;

@@ -470,6 +470,51 @@ static void a_child_of_fork_knows_nothing_of_its_parents_graphs(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void what_is_freed_ahead_of_a_launch_is_there_for_it(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	slice->slack_bytes = TWO_STREAMS_BYTES;
+	expect(t, OK, "stream s");
+	expect(t, OK, "stream s2");
+	expect(t, OK, "graph g");
+	expect(t, OK, "gmem g m 1g");
+	expect(t, OK, "gspin g 1 200");
+	expect(t, OK, "instantiate e g");
+	expect(t, OK, "graph f");
+	expect(t, OK, "gfree f m");
+	expect(t, OK, "instantiate freeing f");
+	for (int i = 0; i < 50; i++) {
+		expect(t, OK, "glaunch e s");
+		expect(t, OK, i % 2 ? "freeasync m s" : "glaunch freeing s");
+	}
+	/* and in another stream it is where that has come to the free */
+	for (int i = 0; i < 10; i++) {
+		expect(t, OK, "glaunch e s");
+		expect(t, OK, "streamsync s");
+		expect(t, OK, i % 2 ? "freeasync m s2" : "glaunch freeing s2");
+		expect(t, OK, "streamsync s2");
+	}
+	expect_held(slice, GIB);
+	/* and is not where that works for long */
+	expect(t, OK, "glaunch e s");
+	expect(t, OK, "graph h");
+	expect(t, OK, "gspin h 1 500000");
+	expect(t, OK, "instantiate slow h");
+	for (int i = 0; i < 2; i++) {
+		expect(t, OK, "glaunch slow s2");
+		expect(t, OK, i ? "freeasync m s2" : "glaunch freeing s2");
+		expect(t, OUT_OF_MEMORY, "glaunch e s");
+		expect(t, OK, "streamsync s2");
+		expect(t, OK, "glaunch e s");
+	}
+	expect(t, OK, "free m");
+	expect(t, OK, "glaunch e s");
+	expect_held(slice, GIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* Allocations after each other are at one address, and small ones near each other. */
 static void a_graph_is_reserved_what_its_addresses_span(void **state)
 {
@@ -573,6 +618,7 @@ int main(void)
 		test_with_node(a_driver_that_does_not_tell_what_it_holds_is_charged_the_most),
 		test_with_node(the_drivers_memory_for_nodes_is_found_and_charged),
 		test_with_node(an_executable_graph_can_be_changed_in_every_way),
+		test_with_node(what_is_freed_ahead_of_a_launch_is_there_for_it),
 		test_with_node(a_graph_is_reserved_what_its_addresses_span),
 		test_with_node(a_full_slice_updates_its_graphs),
 		test_with_node(a_child_of_fork_knows_nothing_of_its_parents_graphs),

@@ -9,6 +9,7 @@
 #include "tenant/compute/gate.h"
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/everywhere.h"
+#include "tenant/memory/graphs.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pool_current.h"
@@ -189,15 +190,36 @@ static CUresult release_other(
 	return r;
 }
 
+/* What no books have: a graph's, which may have to be known when that is launched again. */
+static CUresult release_stray(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	struct graph_free left = GRAPH_FREE_NULL;
+	struct capture_call capture;
+	CUresult r = CUDA_SUCCESS;
+
+	capture_enter(stream, &capture);
+	if (!capture.is_captured)
+		r = graphs_free_begin(pointer, stream, &left);
+	if (r == CUDA_SUCCESS) {
+		CHARGE_STRAY_SCOPE();
+		r = call(pointer, stream);
+	}
+	graphs_free_end(&left);
+	capture_leave(&capture);
+	return r;
+}
+
 static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	struct allocation allocation;
 	CUresult r;
 
-	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0) {
+	if (state_enter() == STATE_ASIDE) {
 		CHARGE_STRAY_SCOPE();
 		return call(pointer, stream);
 	}
+	if (allocations_take(pointer, &allocation) != 0)
+		return release_stray(pointer, stream, call);
 	if (!allocations_pool(&allocation))
 		return release_other(&allocation, stream, call);
 	r = call(pointer, stream);

@@ -2,20 +2,21 @@
 /*
  * By how much the memory of graphs may grow in a call.
  *
- * How much the pool grows by a launch is only known afterwards, and the sum of all allocations of the
- * graph is the most. To reserve so much for every launch would refuse a program at its quota's edge
+ * How much the pool grows by a launch is only known afterwards, and what its addresses span
+ * (graph_memory.c) is the most. To reserve so much for every launch would refuse a program at its quota's edge
  * the second launch of what it has launched before. What the driver documents and does (H200, driver
  * 580) makes more certain:
  *
  *   1. A graph keeps the memory of its last launch unless some of that is given back by a trim, is
- *      taken for another graph, or is in use by another graph that may run at the same time.
+ *      taken for another graph, is in use by another graph that may run at the same time, or is freed in
+ *      another stream than the graph's, which may not have come to that (graphs_free_begin()).
  *   2. Graphs that leave nothing allocated and are launched on one stream share their memory.
  *
  * An epoch is a time in which no graph lost memory to another: a launch that finds less new memory
  * than it needs at most ends it, unless (2) explains that, and so does a pool that was found to hold
- * less. A graph that was launched in this epoch takes no more (1). While (2) has been true of all
- * launches since the pool was empty, the pool is calm, and a launch takes no more than what its needs
- * are above what the pool holds.
+ * less. A graph that was launched in this epoch takes no more (1), if what it left allocated is freed ahead
+ * of it. While (2) has been true of all launches since the pool was empty, the pool is calm, and a launch
+ * takes no more than what its needs are above what the pool holds.
  *
  * (1) is not so of an upload. What the graph allocated may be there still, or the graph may run in another stream: then it
  * takes other memory. A launch frees the one first, or is refused, and waits for the other.
@@ -99,6 +100,14 @@ static void read_pool(struct growth *c, struct calm *calm)
 	}
 }
 
+/* What the last launch left allocated was freed ahead of what comes in the stream, or as if it had been. */
+static bool is_freed_ahead(const struct growth *c)
+{
+	uint64_t stream_id = atomic_load(&c->memory->freed_in);
+
+	return !atomic_load(&c->memory->frees) && (!stream_id || stream_id == c->stream_id);
+}
+
 /* Bytes that the call takes at most. */
 static uint64_t growth_bytes(struct growth *c)
 {
@@ -110,7 +119,7 @@ static uint64_t growth_bytes(struct growth *c)
 		return need->bytes;
 	read_pool(c, calm);
 	c->is_in_place =
-		!c->is_upload && need->epoch == calm->epoch &&
+		!c->is_upload && need->epoch == calm->epoch && is_freed_ahead(c) &&
 		(!calm->is_shared || (c->stream_id != 0 && need->stream_id == c->stream_id));
 	c->is_calm = calm->is_calm && graph_memory_is_balanced(c->memory) && c->stream_id != 0 &&
 		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);

@@ -142,6 +142,8 @@ void graph_memory_close(struct graph_memory *memory)
 		left += match(&memory->ranges[i], end - i, &memory->ranges[left]);
 	}
 	memory->count = left;
+	for (size_t i = 0; i < left; i++)
+		memory->frees_others |= memory->ranges[i].is_freed;
 	for (struct need *need = memory->needs; need; need = need->next)
 		if (need->step_count * POOL_STEP_BYTES < need->bytes)
 			need->bytes = need->step_count * POOL_STEP_BYTES;

@@ -34,7 +34,13 @@ struct graph_memory {
 	struct need *needs;
 	struct graph_range *ranges;
 	size_t count, room;
+	bool frees_others;
+	/* what graphs.c knows of frees of these, in the order of a stream, since the last launch */
+	_Atomic uint32_t frees;	   /* under way */
+	_Atomic uint64_t freed_in; /* by its number: the stream of all; 0: there were none */
 };
+/* In several streams, or in one whose number is not known. */
+#define GRAPH_MEMORY_FREED_ELSEWHERE UINT64_MAX
 
 /* A node of the graph; *memory is begun where it is NULL. device: NULL: not a device's. False without memory. */
 bool graph_memory_allocates(struct graph_memory **memory, struct device *device, CUdeviceptr base,

@@ -9,6 +9,9 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/graphs.h"
 
+#include <stdlib.h>
+
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
@@ -31,13 +34,45 @@
 #define BEING_DESTROYED UINT64_MAX
 static struct table execs;
 
+/* key: address; a: the executable graph that allocates there and leaves it allocated; b: its number. */
+static struct table lefts;
+
 static struct graph_memory *memory_of(const struct table_entry *entry)
 {
 	return (struct graph_memory *)(uintptr_t)entry->a;
 }
 
+/* It leaves nothing any more. */
+static void forget_lefts(const struct graph_memory *memory, uint64_t number)
+{
+	for (size_t i = 0; memory && i < memory->count; i++) {
+		TABLE_SCOPE place = table_enter(&lefts, memory->ranges[i].base, false);
+
+		if (place.entry && place.entry->b == number)
+			table_remove(&place);
+	}
+}
+
+/* False without memory. */
+static bool keep_lefts(CUgraphExec exec, const struct graph_memory *memory, uint64_t number)
+{
+	for (size_t i = 0; memory && i < memory->count; i++)
+		if (!memory->ranges[i].is_freed &&
+			table_put(&lefts, (struct table_entry){.key = memory->ranges[i].base,
+						  .a = (uintptr_t)exec,
+						  .b = number}) < 0)
+			return false;
+	return true;
+}
+
+static void end_memory(struct graph_memory *memory, uint64_t number)
+{
+	forget_lefts(memory, number);
+	graph_memory_free(memory);
+}
+
 /* In the place of one that went with its context. False without memory. */
-static bool enter(CUgraphExec exec, const struct graph_survey *survey)
+static bool enter(CUgraphExec exec, const struct graph_survey *survey, uint64_t number)
 {
 	struct table_place place = table_enter(&execs, (uintptr_t)exec, true);
 	struct table_entry old = {.a = 0};
@@ -49,17 +84,21 @@ static bool enter(CUgraphExec exec, const struct graph_survey *survey)
 			old = *place.entry;
 		*place.entry = (struct table_entry){.key = (uintptr_t)exec,
 			.a = (uintptr_t)survey->memory,
-			.c = table_number(),
+			.c = number,
 			.d = survey->devices};
 	}
 	table_leave(&place);
-	graph_memory_free(memory_of(&old));
+	end_memory(memory_of(&old), old.c);
 	return is_entered;
 }
 
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 {
-	if (!enter(exec, survey)) {
+	uint64_t number = table_number();
+
+	/* What it leaves is known before it can be launched. */
+	if (!keep_lefts(exec, survey->memory, number) || !enter(exec, survey, number)) {
+		forget_lefts(survey->memory, number);
 		log_error("no memory for our own tables, so a graph is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -117,7 +156,7 @@ static void end_destroy(CUgraphExec exec, bool is_gone)
 		place.entry->b = 0;
 	}
 	table_leave(&place);
-	graph_memory_free(memory_of(&old));
+	end_memory(memory_of(&old), old.c);
 }
 
 static CUresult destroy(CUgraphExec exec)
@@ -149,6 +188,56 @@ CUresult graphs_destroy(CUgraphExec exec)
 	return r;
 }
 
+/* False while the graph that left it is being launched. */
+static bool try_free(const struct table_entry *left, CUstream stream, struct graph_free *ret_free)
+{
+	uint64_t stream_id = graph_growth_stream_id(stream);
+	TABLE_SCOPE place = table_enter(&execs, left->a, false);
+	struct graph_memory *memory;
+
+	if (!place.entry || place.entry->c != left->b)
+		return true;
+	if (place.entry->b && place.entry->b != BEING_DESTROYED)
+		return false;
+	memory = memory_of(place.entry);
+	atomic_fetch_add(&memory->frees, 1);
+	if (!stream_id ||
+		(atomic_load(&memory->freed_in) && atomic_load(&memory->freed_in) != stream_id))
+		stream_id = GRAPH_MEMORY_FREED_ELSEWHERE;
+	atomic_store(&memory->freed_in, stream_id);
+	*ret_free = (struct graph_free){.exec = (CUgraphExec)(uintptr_t)left->a, .number = left->b};
+	return true;
+}
+
+CUresult graphs_free_begin(CUdeviceptr pointer, CUstream stream, struct graph_free *ret_free)
+{
+	struct table_entry left;
+	struct patience patience;
+
+	*ret_free = (struct graph_free)GRAPH_FREE_NULL;
+	if (!pointer || table_get(&lefts, pointer, &left) != 0)
+		return CUDA_SUCCESS;
+	patience = patience_begin(MAKINGS_WAIT_NS);
+	for (unsigned i = 0; !try_free(&left, stream, ret_free); i++) {
+		if (patience_is_over(&patience))
+			return CUDA_ERROR_NOT_READY;
+		lock_rest(i);
+	}
+	return CUDA_SUCCESS;
+}
+
+void graphs_free_end(const struct graph_free *free)
+{
+	struct table_place place;
+
+	if (!free->exec)
+		return;
+	place = table_enter(&execs, (uintptr_t)free->exec, false);
+	if (place.entry && place.entry->c == free->number)
+		atomic_fetch_sub(&memory_of(place.entry)->frees, 1);
+	table_leave(&place);
+}
+
 static CUresult call_on_each(struct need *need, const struct graph_memory *memory,
 	const struct graph_call *call, uint64_t stream_id, struct capture_call *capture)
 {
@@ -169,6 +258,41 @@ static CUresult call_on_each(struct need *need, const struct graph_memory *memor
 		return r;
 	r = call_on_each(need->next, memory, call, stream_id, capture);
 	graph_growth_end(&own, r == CUDA_SUCCESS && capture->has_run);
+	return r;
+}
+
+static CUresult call_on_all(
+	const struct graph_call *call, struct graph_memory *memory, struct capture_call *capture)
+{
+	bool is_any_free_under_way = atomic_load(&memory->frees) > 0;
+	CUresult r = call_on_each(
+		memory->needs, memory, call, graph_growth_stream_id(call->stream), capture);
+
+	/* What it has allocated now is not freed yet: none begins while this call is under way. */
+	if (r == CUDA_SUCCESS && capture->has_run && !call->is_upload && !is_any_free_under_way)
+		atomic_store(&memory->freed_in, 0);
+	return r;
+}
+
+/* A launch that frees what other graphs left. */
+static CUresult call_freeing(
+	const struct graph_call *call, struct graph_memory *memory, struct capture_call *capture)
+{
+	_cleanup_free_ struct graph_free *frees = NULL;
+	CUresult r = CUDA_SUCCESS;
+	size_t begun = 0;
+
+	frees = FAULT_OUT_OF_MEMORY() ? NULL : calloc(memory->count, sizeof(*frees));
+	if (!frees)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (; begun < memory->count && r == CUDA_SUCCESS; begun++)
+		if (memory->ranges[begun].is_freed)
+			r = graphs_free_begin(
+				memory->ranges[begun].base, call->stream, &frees[begun]);
+	if (r == CUDA_SUCCESS)
+		r = call_on_all(call, memory, capture);
+	while (begun > 0)
+		graphs_free_end(&frees[--begun]);
 	return r;
 }
 
@@ -208,16 +332,17 @@ static CUresult call_needing(const struct graph_call *call, struct graph_memory 
 {
 	struct capture_call capture;
 
-	if (LIKELY(!memory || !memory->needs))
+	if (LIKELY(!memory))
 		return call->run(call->exec, call->stream);
 	capture_enter(call->stream, &capture);
 	/* What is captured needs nothing. */
 	if (capture.is_captured)
 		return call_on_each(NULL, NULL, call, 0, &capture);
-	if (state_enter() == STATE_CLOSED)
+	if (memory->needs && state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return call_on_each(
-		memory->needs, memory, call, graph_growth_stream_id(call->stream), &capture);
+	if (LIKELY(call->is_upload || !memory->frees_others))
+		return call_on_all(call, memory, &capture);
+	return call_freeing(call, memory, &capture);
 }
 
 static uint64_t named(uint64_t devices)
@@ -305,5 +430,6 @@ CUresult graphs_trim(CUdevice ordinal)
 void graphs_reset_after_fork(void)
 {
 	table_forget(&execs);
+	table_forget(&lefts);
 	graph_growth_reset_after_fork();
 }

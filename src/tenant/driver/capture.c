@@ -206,8 +206,9 @@ bool capture_change_begin(void)
 	if (patience_wait_for_zero(&captured_calls, &patience))
 		return true;
 	capture_change_end();
-	log_error("a captured call, or a free in stream order, of another thread does not return, "
-		  "so no capture is ended, and no stream and no context is made");
+	log_error("a captured call, a free in stream order, or a launch of a graph with memory, of "
+		  "another thread does not return, so no capture is ended, and no stream and no "
+		  "context is made");
 	return false;
 }
 

@@ -190,21 +190,15 @@ static CUresult release_other(
 	return r;
 }
 
-/* What no books have: a graph's, which may have to be known when that is launched again. */
+/* What no books have: a graph's. */
 static CUresult release_stray(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
 {
-	struct graph_free left = GRAPH_FREE_NULL;
 	struct capture_call capture;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r;
+	CHARGE_STRAY_SCOPE();
 
 	capture_enter(stream, &capture);
-	if (!capture.is_captured)
-		r = graphs_free_begin(pointer, stream, &left);
-	if (r == CUDA_SUCCESS) {
-		CHARGE_STRAY_SCOPE();
-		r = call(pointer, stream);
-	}
-	graphs_free_end(&left);
+	r = capture.is_captured ? call(pointer, stream) : graphs_free(pointer, stream, call);
 	capture_leave(&capture);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include "tenant/memory/code.h"
 #include "tenant/memory/code_pins.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/graph_growth.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 #include "tenant/driver/capture.h"
@@ -91,6 +92,7 @@ HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
 	CUresult r;
 
 	gate_stream_ends(stream, &end);
+	graph_growth_stream_ends();
 	r = real(stream);
 	gate_stream_ended(&end, r);
 	return r;

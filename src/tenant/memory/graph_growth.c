@@ -9,7 +9,7 @@
  *
  *   1. A graph keeps the memory of its last launch unless some of that is given back by a trim, is
  *      taken for another graph, is in use by another graph that may run at the same time, or is freed in
- *      another stream than the graph's, which may not have come to that (graphs_free_begin()).
+ *      another stream than the graph's, which may not have come to that (graphs_free()).
  *   2. Graphs that leave nothing allocated and are launched on one stream share their memory.
  *
  * An epoch is a time in which no graph lost memory to another: a launch that finds less new memory
@@ -44,6 +44,9 @@ struct calm {
 
 static struct calm calms[STATE_ORDINALS];
 
+/* Before CUDA 12 streams have handles alone, and the next one has that of one that ended: all are other ones then. */
+static _Atomic uint64_t streams_ended;
+
 #define DEFAULT_STREAM (UINT64_C(1) << 63)
 
 /*
@@ -69,10 +72,15 @@ uint64_t graph_growth_stream_id(CUstream stream)
 	/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD */
 	if ((uintptr_t)stream <= 2)
 		return default_stream_id(stream);
-	if (cuda.cuStreamGetId && cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS)
-		return 0;
-	/* Older drivers have handles alone. */
-	return cuda.cuStreamGetId ? id + 1 : (uint64_t)(uintptr_t)stream;
+	if (!cuda.cuStreamGetId)
+		return table_key_of((uintptr_t)stream, atomic_load(&streams_ended)) &
+		       ~DEFAULT_STREAM;
+	return cuda.cuStreamGetId(stream, &id) == CUDA_SUCCESS ? id + 1 : 0;
+}
+
+void graph_growth_stream_ends(void)
+{
+	atomic_fetch_add(&streams_ended, 1);
 }
 
 static void begin_epoch(struct calm *calm)
@@ -82,7 +90,7 @@ static void begin_epoch(struct calm *calm)
 }
 
 /* How the pool has changed since the last launch. */
-static void read_pool(struct growth *c, struct calm *calm)
+static void read_pool(struct graph_growth *c, struct calm *calm)
 {
 	uint64_t losses;
 
@@ -101,7 +109,7 @@ static void read_pool(struct growth *c, struct calm *calm)
 }
 
 /* What the last launch left allocated was freed ahead of what comes in the stream, or as if it had been. */
-static bool is_freed_ahead(const struct growth *c)
+static bool is_freed_ahead(const struct graph_growth *c)
 {
 	uint64_t stream_id = atomic_load(&c->memory->freed_in);
 
@@ -109,7 +117,7 @@ static bool is_freed_ahead(const struct growth *c)
 }
 
 /* Bytes that the call takes at most. */
-static uint64_t growth_bytes(struct growth *c)
+static uint64_t growth_bytes(struct graph_growth *c)
 {
 	struct calm *calm = &calms[c->need->device->ordinal];
 	const struct need *need = c->need;
@@ -130,7 +138,7 @@ static uint64_t growth_bytes(struct growth *c)
 	return need->bytes;
 }
 
-CUresult graph_growth_begin(struct growth *c, CUstream stream)
+CUresult graph_growth_begin(struct graph_growth *c, CUstream stream)
 {
 	uint64_t reserved_bytes = 0, growth;
 	CUresult r;
@@ -158,7 +166,7 @@ CUresult graph_growth_begin(struct growth *c, CUstream stream)
 }
 
 /* Learns from a launch, before which the pool was read, for the next ones. */
-static void learn(const struct growth *c, uint64_t held_bytes, uint64_t losses, bool is_done)
+static void learn(const struct graph_growth *c, uint64_t held_bytes, uint64_t losses, bool is_done)
 {
 	struct calm *calm = &calms[c->need->device->ordinal];
 	bool is_apart = c->is_in_place || c->held_bytes == 0 ||
@@ -175,7 +183,7 @@ static void learn(const struct growth *c, uint64_t held_bytes, uint64_t losses, 
 	c->need->stream_id = c->stream_id;
 }
 
-void graph_growth_end(struct growth *c, bool is_done)
+void graph_growth_end(struct graph_growth *c, bool is_done)
 {
 	uint64_t held_bytes, losses;
 

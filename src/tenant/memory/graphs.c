@@ -188,37 +188,44 @@ CUresult graphs_destroy(CUgraphExec exec)
 	return r;
 }
 
+/* A free, under way, of what a graph left. */
+struct left_free {
+	CUgraphExec exec; /* NULL: of none that is known */
+	uint64_t number;
+};
+
 /* False while the graph that left it is being launched. */
-static bool try_free(const struct table_entry *left, CUstream stream, struct graph_free *ret_free)
+static bool try_free(const struct table_entry *left, uint64_t stream_id, struct left_free *ret_free)
 {
-	uint64_t stream_id = graph_growth_stream_id(stream);
 	TABLE_SCOPE place = table_enter(&execs, left->a, false);
 	struct graph_memory *memory;
+	uint64_t freed_in;
 
 	if (!place.entry || place.entry->c != left->b)
 		return true;
 	if (place.entry->b && place.entry->b != BEING_DESTROYED)
 		return false;
 	memory = memory_of(place.entry);
-	atomic_fetch_add(&memory->frees, 1);
-	if (!stream_id ||
-		(atomic_load(&memory->freed_in) && atomic_load(&memory->freed_in) != stream_id))
+	freed_in = atomic_load(&memory->freed_in);
+	if (!stream_id || (freed_in && freed_in != stream_id))
 		stream_id = GRAPH_MEMORY_FREED_ELSEWHERE;
 	atomic_store(&memory->freed_in, stream_id);
-	*ret_free = (struct graph_free){.exec = (CUgraphExec)(uintptr_t)left->a, .number = left->b};
+	atomic_fetch_add(&memory->frees, 1);
+	*ret_free = (struct left_free){.exec = (CUgraphExec)(uintptr_t)left->a, .number = left->b};
 	return true;
 }
 
-CUresult graphs_free_begin(CUdeviceptr pointer, CUstream stream, struct graph_free *ret_free)
+/* None begins while the graph is being launched: that has looked for frees already. */
+static CUresult begin_free(CUdeviceptr pointer, uint64_t stream_id, struct left_free *ret_free)
 {
 	struct table_entry left;
 	struct patience patience;
 
-	*ret_free = (struct graph_free)GRAPH_FREE_NULL;
+	*ret_free = (struct left_free){.exec = NULL};
 	if (!pointer || table_get(&lefts, pointer, &left) != 0)
 		return CUDA_SUCCESS;
 	patience = patience_begin(MAKINGS_WAIT_NS);
-	for (unsigned i = 0; !try_free(&left, stream, ret_free); i++) {
+	for (unsigned i = 0; !try_free(&left, stream_id, ret_free); i++) {
 		if (patience_is_over(&patience))
 			return CUDA_ERROR_NOT_READY;
 		lock_rest(i);
@@ -226,7 +233,7 @@ CUresult graphs_free_begin(CUdeviceptr pointer, CUstream stream, struct graph_fr
 	return CUDA_SUCCESS;
 }
 
-void graphs_free_end(const struct graph_free *free)
+static void end_free(const struct left_free *free)
 {
 	struct table_place place;
 
@@ -238,10 +245,24 @@ void graphs_free_end(const struct graph_free *free)
 	table_leave(&place);
 }
 
+CUresult graphs_free(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	bool is_held = capture_hold_off_changes();
+	struct left_free left;
+	CUresult r = begin_free(pointer, is_held ? graph_growth_stream_id(stream) : 0, &left);
+
+	if (r == CUDA_SUCCESS)
+		r = call(pointer, stream);
+	end_free(&left);
+	if (is_held)
+		capture_let_changes();
+	return r;
+}
+
 static CUresult call_on_each(struct need *need, const struct graph_memory *memory,
 	const struct graph_call *call, uint64_t stream_id, struct capture_call *capture)
 {
-	struct growth own = {.memory = memory,
+	struct graph_growth own = {.memory = memory,
 		.need = need,
 		.stream_id = stream_id,
 		.is_upload = call->is_upload,
@@ -261,12 +282,11 @@ static CUresult call_on_each(struct need *need, const struct graph_memory *memor
 	return r;
 }
 
-static CUresult call_on_all(
-	const struct graph_call *call, struct graph_memory *memory, struct capture_call *capture)
+static CUresult call_on_all(const struct graph_call *call, struct graph_memory *memory,
+	uint64_t stream_id, struct capture_call *capture)
 {
 	bool is_any_free_under_way = atomic_load(&memory->frees) > 0;
-	CUresult r = call_on_each(
-		memory->needs, memory, call, graph_growth_stream_id(call->stream), capture);
+	CUresult r = call_on_each(memory->needs, memory, call, stream_id, capture);
 
 	/* What it has allocated now is not freed yet: none begins while this call is under way. */
 	if (r == CUDA_SUCCESS && capture->has_run && !call->is_upload && !is_any_free_under_way)
@@ -275,10 +295,10 @@ static CUresult call_on_all(
 }
 
 /* A launch that frees what other graphs left. */
-static CUresult call_freeing(
-	const struct graph_call *call, struct graph_memory *memory, struct capture_call *capture)
+static CUresult call_freeing(const struct graph_call *call, struct graph_memory *memory,
+	uint64_t stream_id, struct capture_call *capture)
 {
-	_cleanup_free_ struct graph_free *frees = NULL;
+	_cleanup_free_ struct left_free *frees = NULL;
 	CUresult r = CUDA_SUCCESS;
 	size_t begun = 0;
 
@@ -287,12 +307,28 @@ static CUresult call_freeing(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (; begun < memory->count && r == CUDA_SUCCESS; begun++)
 		if (memory->ranges[begun].is_freed)
-			r = graphs_free_begin(
-				memory->ranges[begun].base, call->stream, &frees[begun]);
+			r = begin_free(memory->ranges[begun].base, stream_id, &frees[begun]);
 	if (r == CUDA_SUCCESS)
-		r = call_on_all(call, memory, capture);
+		r = call_on_all(call, memory, stream_id, capture);
 	while (begun > 0)
-		graphs_free_end(&frees[--begun]);
+		end_free(&frees[--begun]);
+	return r;
+}
+
+/* In a stream whose handle is no other one's meanwhile: what is there for the launch, and what its frees are ahead of, depends on that. */
+static CUresult call_in_stream(
+	const struct graph_call *call, struct graph_memory *memory, struct capture_call *capture)
+{
+	bool is_held = capture_hold_off_changes();
+	uint64_t stream_id = is_held ? graph_growth_stream_id(call->stream) : 0;
+	CUresult r;
+
+	if (LIKELY(call->is_upload || !memory->frees_others))
+		r = call_on_all(call, memory, stream_id, capture);
+	else
+		r = call_freeing(call, memory, stream_id, capture);
+	if (is_held)
+		capture_let_changes();
 	return r;
 }
 
@@ -340,9 +376,7 @@ static CUresult call_needing(const struct graph_call *call, struct graph_memory 
 		return call_on_each(NULL, NULL, call, 0, &capture);
 	if (memory->needs && state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (LIKELY(call->is_upload || !memory->frees_others))
-		return call_on_all(call, memory, &capture);
-	return call_freeing(call, memory, &capture);
+	return call_in_stream(call, memory, &capture);
 }
 
 static uint64_t named(uint64_t devices)

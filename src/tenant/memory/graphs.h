@@ -46,21 +46,10 @@ uint64_t graphs_devices(CUgraphExec exec);
 CUresult graphs_call(const struct graph_call *call, uint64_t *ret_missing);
 
 /*
- * Around a call of the driver that frees in the order of the stream what may be a graph's, and is not captured: the graph's next launch has
- * its memory in place only where that comes behind the free. None begins while the graph that left it allocated is being launched.
- * CUDA_ERROR_NOT_READY: it is for MAKINGS_WAIT_NS.
+ * Frees in the order of the stream what may be a graph's, uncaptured: that graph's next launch has its memory in place only where it
+ * comes behind the free. CUDA_ERROR_NOT_READY: another thread is launching the graph, for MAKINGS_WAIT_NS.
  */
-struct graph_free {
-	CUgraphExec exec; /* that left it; NULL: none that is known */
-	uint64_t number;
-};
-#define GRAPH_FREE_NULL      \
-	{                    \
-		.exec = NULL \
-	}
-CUresult graphs_free_begin(
-	CUdeviceptr pointer, CUstream stream, struct graph_free *ret_free) MUST_CHECK;
-void graphs_free_end(const struct graph_free *free);
+CUresult graphs_free(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call);
 
 /* The program's own trim of the device. */
 CUresult graphs_trim(CUdevice ordinal);

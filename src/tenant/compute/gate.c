@@ -32,6 +32,8 @@
 
 #define EXIT_WAIT_NS 5000000u /* for another thread that has the meter's lock */
 
+static _Atomic bool has_context; /* the process has had one */
+
 __thread uint32_t gate_free_passes;
 
 bool gate_has_rest(void)
@@ -68,19 +70,26 @@ static void settle_at_exit(void)
 	}
 }
 
+void gate_context_comes(struct device *device)
+{
+	uint32_t off = GATE_OFF;
+
+	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL)) {
+		own_thread_set(collector_look);
+		atomic_store(&gate_next_poll, 0);
+	}
+	limits_begin(device);
+}
+
 void gate_context_made(CUcontext context)
 {
 	static bool
 		is_heard; /* of the process's end; and of its children's, which fork() gives the same */
-	uint32_t off = GATE_OFF;
 
 	backlog_context_made(context);
 	if (state_enter() == STATE_OPEN)
 		signals_take();
-	/* The first poll is now, so that no launch is before it. */
-	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL)) {
-		own_thread_set(collector_look);
-		atomic_store(&gate_next_poll, 0);
+	if (!atomic_exchange(&has_context, true)) {
 		/* From here on the driver's threads keep the process in its time namespace. */
 		if (meters_have_region())
 			region_follow_clock(&state.region);
@@ -495,6 +504,8 @@ void gate_reset_after_fork(void)
 {
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
+	atomic_store_explicit(&has_context, false, memory_order_relaxed);
+	limits_reset_after_fork();
 	own_thread_reset_after_fork();
 	stream_ends_reset_after_fork();
 	backlog_reset_after_fork();

@@ -164,8 +164,12 @@ void gate_stream_made(CUstream stream);
 /* A capture of the stream is about to begin, in which nothing can tell when what it was given before ends. */
 void gate_capture_begins(CUstream stream);
 
-/* The slice has a context now, and may work. One is about to end. And it is gone, with its streams. */
+/*
+ * The driver is about to be asked for a context of the device: whoever finds it before the driver has answered gives it work that is
+ * metered. The slice has it now. One is about to end. And it is gone, with its streams.
+ */
 struct device;
+void gate_context_comes(struct device *device);
 void gate_context_made(CUcontext context);
 void gate_context_ends(CUcontext context);
 void gate_context_ended(struct device *device, CUcontext context);

@@ -39,6 +39,8 @@
 /* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
 
+static struct lock mode_lock; /* before any meter's: held while the gate's mode is decided */
+
 /*
  * Whether work came since the last poll. Where it is not metered, nothing counts it, but it is work that polls then (gate.c).
  */
@@ -157,7 +159,7 @@ static void lower_limits(struct meter *m)
 }
 
 /* Whether work for the device has to be metered. */
-static bool find_metered(struct meter *m, uint64_t now_ns)
+static void find_metered(struct meter *m, uint64_t now_ns)
 {
 	bool is_metered = m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
 			  m->limits.is_watched || m->turns.peer_count;
@@ -167,11 +169,10 @@ static bool find_metered(struct meter *m, uint64_t now_ns)
 		m->limits.is_backlogged = true;
 	}
 	m->limits.is_unmetered = !is_metered;
-	return is_metered;
 }
 
-/* Reads the limits again; whether work for the device has to be metered. */
-static bool refresh(struct meter *m, uint64_t now_ns)
+/* Reads the limits again, and finds whether work for the device has to be metered. */
+static void refresh(struct meter *m, uint64_t now_ns)
 {
 	LOCK_SCOPE(&m->lock);
 	find_limits(m);
@@ -188,7 +189,8 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	m->limits.contended_percent = untracked_others_percent(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);
-	return find_metered(m, now_ns);
+	find_metered(m, now_ns);
+	m->limits.is_read = true;
 }
 
 /* Work of the time in which it is not metered belongs to no batch. */
@@ -206,6 +208,28 @@ static void set_mode(uint32_t mode, uint64_t now_ns)
 		}
 	}
 	atomic_store_explicit(&gate_mode, mode, memory_order_relaxed);
+}
+
+static bool is_any_metered(void)
+{
+	EACH_METER(m)
+	{
+		LOCK_SCOPE(&m->lock);
+		if (m->limits.is_read && !m->limits.is_unmetered)
+			return true;
+	}
+	return false;
+}
+
+/* By what was read of all devices: one that a context came for meanwhile is not forgotten. */
+static bool decide_mode(uint64_t now_ns)
+{
+	bool is_metered;
+	LOCK_SCOPE(&mode_lock);
+
+	is_metered = is_any_metered();
+	set_mode(is_metered ? GATE_ON : GATE_POLL, now_ns);
+	return is_metered;
 }
 
 /* When work is metered: what came before is all that lies in the contexts then. */
@@ -237,10 +261,31 @@ static void look_for_dead(void)
 		slot_charge_dead(&state.region, state.slot);
 }
 
+static bool was_read(struct meter *m)
+{
+	LOCK_SCOPE(&m->lock);
+	return m->limits.is_read;
+}
+
+void limits_begin(struct device *device)
+{
+	struct meter *m = meter_of(device);
+	uint64_t now_ns = clock_now_ns();
+
+	if (was_read(m))
+		return;
+	refresh(m, now_ns);
+	(void)decide_mode(now_ns);
+}
+
+void limits_reset_after_fork(void)
+{
+	mode_lock = (struct lock)LOCK_INIT;
+}
+
 void limits_poll(void)
 {
 	uint64_t now_ns;
-	bool is_metered = false;
 
 	/* relaxed: a poll too early or late does no harm */
 	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
@@ -253,10 +298,9 @@ void limits_poll(void)
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct device *device = state_known_device(i);
 
-		if (device && refresh(meter_of(device), now_ns))
-			is_metered = true;
+		if (device)
+			refresh(meter_of(device), now_ns);
 	}
-	set_mode(is_metered ? GATE_ON : GATE_POLL, now_ns);
-	if (is_metered && has_backlog())
+	if (decide_mode(now_ns) && has_backlog())
 		backlog_find();
 }

@@ -7,8 +7,11 @@
 
 #include "tenant/slice/quota.h"
 
+struct device;
+
 /* Of a meter; written by limits.c alone. */
 struct limits {
+	bool is_read;	   /* else nothing is known, and nothing may pass */
 	bool is_limited;   /* there is a cap */
 	bool is_suspended; /* nothing new may reach the device, by the share or by a signal */
 	bool is_blocked;   /* the monitor lets others go first */
@@ -30,6 +33,15 @@ struct limits {
 /* clang-format off */
 #define LIMITS_NULL {.counted_permille = 1000}
 /* clang-format on */
+
+/*
+ * A context of the device is about to come: reads its limits where that was never done, and lets work be metered by them. Not with
+ * a meter's lock.
+ */
+void limits_begin(struct device *device);
+
+/* For a child of fork(). */
+void limits_reset_after_fork(void);
 
 /* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
 void limits_poll(void);

@@ -93,7 +93,8 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_work work = {.now_ns = now_ns,
-		.is_suspended = m->limits.is_suspended || m->limits.is_blocked,
+		.is_suspended = m->limits.is_suspended || m->limits.is_blocked ||
+				!m->limits.is_read,
 		.is_unknown = estimate_ns == ESTIMATE_UNKNOWN_NS,
 		.has_peers = m->turns.peer_count != 0,
 		.is_yielding = m->turns.is_yielding,

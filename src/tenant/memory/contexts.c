@@ -68,7 +68,7 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 {
 	CUresult r;
 
-	parts_context_comes();
+	parts_context_comes(device);
 	reconcile_start(device);
 	reconcile_before(device);
 	r = charge_reserve(device, context_size_expected_bytes(device), CHARGE_CONTEXT, ret_charge);

@@ -96,8 +96,9 @@ void marks_unload_end(const void *owner, uint64_t unloading, bool is_gone)
 	marks_room_end();
 }
 
-void marks_context_comes(void)
+void marks_context_comes(struct device *device)
 {
+	(void)device;
 	if (!atomic_exchange(&has_context_come, true))
 		return;
 	/* relaxed: see marks_is_launched() */

@@ -107,7 +107,7 @@ void marks_unload_end(const void *owner, uint64_t unloading, bool is_gone);
  * Before a context is made. From the second one on functions are told apart by context: another thread may use one before it is
  * in the books.
  */
-void marks_context_comes(void);
+void marks_context_comes(struct device *device);
 void marks_context_ended(struct device *device, CUcontext context);
 
 /* For a child of fork(). */

@@ -28,11 +28,11 @@ void parts_reset_after_fork(void)
 		part->reset_after_fork();
 }
 
-void parts_context_comes(void)
+void parts_context_comes(struct device *device)
 {
 	FOR_EACH(part)
 	if (part->context_comes)
-		part->context_comes();
+		part->context_comes(device);
 }
 
 void parts_context_made(CUcontext context)

@@ -21,8 +21,8 @@ enum parts_when {
 struct part {
 	const char *name;
 	void (*reset_after_fork)(
-		void);		     /* in a child of fork(): as new; the parent's locks are void */
-	void (*context_comes)(void); /* before the driver is asked for it */
+		void); /* in a child of fork(): as new; the parent's locks are void */
+	void (*context_comes)(struct device *device); /* before the driver is asked for it */
 	void (*context_made)(CUcontext context);
 	void (*context_ends)(
 		CUcontext context); /* before the driver is asked to end it, which it may refuse */
@@ -44,7 +44,7 @@ struct part {
 void parts_hand_down(const struct part *parts, unsigned count);
 
 void parts_reset_after_fork(void);
-void parts_context_comes(void);
+void parts_context_comes(struct device *device);
 void parts_context_made(CUcontext context);
 void parts_context_ends(CUcontext context);
 void parts_context_ended(struct device *device, CUcontext context);

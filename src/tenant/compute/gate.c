@@ -35,6 +35,7 @@
 static _Atomic bool has_context; /* the process has had one */
 
 __thread uint32_t gate_free_passes;
+__thread uint32_t gate_copied[1 << GATE_COPY_BITS];
 
 bool gate_has_rest(void)
 {
@@ -318,9 +319,10 @@ static void pass_by(CUstream stream, unsigned breaks_most)
 	errno = saved_errno;
 }
 
-void gate_copy_slowly(CUstream stream, uint64_t bytes)
+void gate_copy_slowly(CUstream stream)
 {
-	pass_by(stream, bytes >= GATE_COPY_BYTES ? STREAM_BATCHES : 0);
+	*gate_copied_to(stream) = 0;
+	pass_by(stream, STREAM_BATCHES);
 }
 
 /* A program that runs far ahead would have no place left for what comes behind these waits. */

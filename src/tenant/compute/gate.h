@@ -118,8 +118,28 @@ static inline void gate_leave(struct gate_pass *pass, CUresult result)
  * Around work that holds a copy engine and not the device's processors: it is not metered, and the time
  * that it takes is not taken for that of the work around it. A suspended slice waits here, too.
  */
-void gate_copy_slowly(CUstream stream, uint64_t bytes);
-#define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
+void gate_copy_slowly(CUstream stream);
+#define GATE_COPY_BYTES	 0x40000 /* less takes no longer than a launch */
+#define GATE_COPY_BITS	4
+
+/* The bytes of smaller ones that this thread gave, since the last one that was told. By chance streams share a place: then one is told sooner. */
+extern __thread uint32_t gate_copied[1 << GATE_COPY_BITS];
+
+static inline uint32_t *gate_copied_to(CUstream stream)
+{
+	return &gate_copied[hash_place((uintptr_t)stream, GATE_COPY_BITS)];
+}
+
+/* Whether the copy is not worth telling, with those before it. */
+static inline bool gate_copy_is_small(CUstream stream, uint64_t bytes)
+{
+	uint32_t *copied = gate_copied_to(stream);
+
+	if (bytes >= GATE_COPY_BYTES - *copied)
+		return false;
+	*copied += (uint32_t)bytes;
+	return true;
+}
 
 /* Before what a stream waits for that is no work: the time of that is not taken for the work's. A suspended slice waits here, too. */
 void gate_break_slowly(CUstream stream);

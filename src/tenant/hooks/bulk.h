@@ -55,8 +55,8 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 
 	if (kind > BULK_FETCH)
 		gate_enter_slowly(stream, bulk_key(kind, bytes), &pass);
-	else if (kind != BULK_NOTHING && bytes >= GATE_COPY_BYTES)
-		gate_copy_slowly(stream, bytes);
+	else if (kind != BULK_NOTHING && !gate_copy_is_small(stream, bytes))
+		gate_copy_slowly(stream);
 	return pass;
 }
 
@@ -64,11 +64,13 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
  * Whether there is nothing to tell or to meter. That a copy is small is asked where it costs nothing: a kind that
  * is read from a description is not even computed.
  */
-#define BULK_IS_SMALL(kind, bytes)                         \
-	(__builtin_choose_expr(__builtin_constant_p(kind), \
-		((kind) == BULK_ENGINE && (bytes) < GATE_COPY_BYTES), false))
-#define BULK_IS_FREE(kind, bytes) \
-	(hook_is_attached() && (BULK_IS_SMALL(kind, bytes) || gate_is_free()))
+#define BULK_IS_SMALL(kind, stream, bytes)                                           \
+	(__builtin_choose_expr(__builtin_constant_p(kind),                           \
+		((kind) == BULK_ENGINE &&                                            \
+			gate_copy_is_small(hook_meant(stream, null_stream), bytes)), \
+		false))
+#define BULK_IS_FREE(kind, stream, bytes) \
+	(hook_is_attached() && (gate_is_free() || BULK_IS_SMALL(kind, stream, bytes)))
 
 /* The rest of a hook: real is the driver's function, args what it is given. */
 #define BULK_CALL(real, stream, kind, bytes, args)              \
@@ -94,8 +96,9 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 #define BULK_STREAM_ptsz		stream
 
 #define BULK_FORMS(symbol, suffix, ...) BULK_FORMS_(symbol, suffix, __VA_ARGS__)
-#define BULK_FORMS_(symbol, suffix, kind, bytes, ...)                             \
-	HOOK_FORMS_UNLESS(symbol, suffix, BULK_IS_FREE(kind, bytes), __VA_ARGS__) \
+#define BULK_FORMS_(symbol, suffix, kind, bytes, ...)                                        \
+	HOOK_FORMS_UNLESS(                                                                   \
+		symbol, suffix, BULK_IS_FREE(kind, BULK_STREAM##suffix, bytes), __VA_ARGS__) \
 	BULK_CALL(real, BULK_STREAM##suffix, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
 
 /* One function, on the stream that is said. */

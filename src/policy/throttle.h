@@ -21,6 +21,7 @@ enum throttle {
 	THROTTLE_TURN_AWAITED, /* another thread waits for it */
 	THROTTLE_YIELDING,     /* a slice that goes first is about to come */
 	THROTTLE_QUEUED, /* what other threads and processes of the slice gave has to get further */
+	THROTTLE_BEHIND, /* what it comes behind in its stream, and is no work, has to end */
 	THROTTLE_UNKNOWN, /* other work of the slice has to end of which nobody knows how long it takes */
 };
 

@@ -28,9 +28,12 @@
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
  * 100 us; and work that comes slowly asks each time.
  */
-#define FREE_PASSES  32 /* in about a ms, all of them */
+#define FREE_PASSES 32 /* in about a ms, all of them */
 
-#define EXIT_WAIT_NS 5000000u /* for another thread that has the meter's lock */
+/* So long work is held back that comes behind a copy, which ends by itself. */
+#define COPY_PATIENCE_NS UINT64_C(1000000000)
+
+#define EXIT_WAIT_NS	 5000000u /* for another thread that has the meter's lock */
 
 static _Atomic bool has_context; /* the process has had one */
 
@@ -297,11 +300,8 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 	errno = saved_errno;
 }
 
-/*
- * Something that is no work comes into the stream. Where it has fewer than that many batches that are not done, what it was given ends before that, and
- * what it is given next begins behind it.
- */
-static void pass_by(CUstream stream, unsigned breaks_most)
+/* Something that is no work comes into the stream (stream_breaks.h). */
+static void pass_by(CUstream stream, unsigned breaks_most, uint64_t patience_ns)
 {
 	int saved_errno = errno;
 	struct stream_state *s = NULL;
@@ -310,10 +310,7 @@ static void pass_by(CUstream stream, unsigned breaks_most)
 		s = streams_enter_if_known(stream);
 	if (s) {
 		wait_while_suspended(s);
-		if (s->pending < breaks_most) {
-			stream_state_close(s);
-			s->is_chained = s->is_chained && s->is_open;
-		}
+		stream_state_pass(s, breaks_most, patience_ns);
 		streams_leave(s);
 	}
 	errno = saved_errno;
@@ -322,13 +319,13 @@ static void pass_by(CUstream stream, unsigned breaks_most)
 void gate_copy_slowly(CUstream stream)
 {
 	*gate_copied_to(stream) = 0;
-	pass_by(stream, STREAM_BATCHES);
+	pass_by(stream, STREAM_BATCHES, COPY_PATIENCE_NS);
 }
 
 /* A program that runs far ahead would have no place left for what comes behind these waits. */
-void gate_break_slowly(CUstream stream)
+void gate_break_slowly(CUstream stream, uint64_t patience_ns)
 {
-	pass_by(stream, BREAKS_MOST);
+	pass_by(stream, BREAKS_MOST, patience_ns);
 }
 
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)

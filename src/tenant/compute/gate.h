@@ -119,7 +119,7 @@ static inline void gate_leave(struct gate_pass *pass, CUresult result)
  * that it takes is not taken for that of the work around it. A suspended slice waits here, too.
  */
 void gate_copy_slowly(CUstream stream);
-#define GATE_COPY_BYTES	 0x40000 /* less takes no longer than a launch */
+#define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
 #define GATE_COPY_BITS	4
 
 /* The bytes of smaller ones that this thread gave, since the last one that was told. By chance streams share a place: then one is told sooner. */
@@ -142,7 +142,10 @@ static inline bool gate_copy_is_small(CUstream stream, uint64_t bytes)
 }
 
 /* Before what a stream waits for that is no work: the time of that is not taken for the work's. A suspended slice waits here, too. */
-void gate_break_slowly(CUstream stream);
+void gate_break_slowly(CUstream stream, uint64_t patience_ns);
+/* While slices take turns, what comes behind it waits for it so long at most: a word may be the program's to write, and it must not stand still. */
+#define GATE_WORD_NS	 UINT64_C(1000000)
+#define GATE_FUNCTION_NS UINT64_C(100000000)
 
 /*
  * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for

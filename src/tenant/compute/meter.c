@@ -41,6 +41,12 @@ static bool has_room(struct stream_state *s, uint64_t estimate_ns, uint64_t now_
 static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	stream_state_open(s, streams_are_others_idle(s, now_ns), now_ns);
+	/* What comes behind it is held up as well. */
+	if (UNLIKELY(s->is_behind || (s->pending && stream_state_is_held_up(s)))) {
+		s->batch->is_behind = true;
+		s->batch->kept_until_ns = m->turns.turn.held_until_ns;
+		s->is_behind = false;
+	}
 	if (!s->is_chained) {
 		turns_note_burst(m, now_ns);
 		if (!s->single_count)
@@ -93,8 +99,8 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_work work = {.now_ns = now_ns,
-		.is_suspended = m->limits.is_suspended || m->limits.is_blocked ||
-				!m->limits.is_read,
+		.is_suspended =
+			m->limits.is_suspended || m->limits.is_blocked || !m->limits.is_read,
 		.is_unknown = estimate_ns == ESTIMATE_UNKNOWN_NS,
 		.has_peers = m->turns.peer_count != 0,
 		.is_yielding = m->turns.is_yielding,
@@ -200,6 +206,10 @@ static bool open_batch(
 {
 	uint64_t unmetered_ns = m->limits.unmetered_until_ns;
 
+	if (UNLIKELY(s->patience_ns)) {
+		wait_behind(s);
+		now_ns = clock_now_ns();
+	}
 	if (unmetered_ns && now_ns < unmetered_ns + STREAMS_BACKLOG_NS)
 		stream_state_note_backlog(
 			s, unmetered_ns, unmetered_ns + STREAMS_BACKLOG_NS, now_ns);

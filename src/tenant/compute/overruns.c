@@ -3,10 +3,14 @@
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/overruns.h"
 
+#include "base/bits.h"
 #include "base/log.h"
 #include "policy/overrun.h"
 #include "region/busy.h"
 #include "tenant/compute/meters.h"
+
+/* To it and back, while another slice has the turn (H200). */
+#define CHANGES_NS UINT64_C(300000)
 
 /* What was given unmetered and runs for longer may not end, and the slice's other processes go on beside it. */
 #define BACKLOG_MOST_NS UINT64_C(60000000000)
@@ -32,12 +36,24 @@ static uint64_t ran_on_ns(
 	return overrun_ns(start_ns, end_ns, expected_ns, m->turns.turn.held_until_ns);
 }
 
+/* Of work that began when what it came behind had ended: each piece of it that was not within the turn, also a short one. */
+static uint64_t outside_ns(const struct meter *m, const struct span *span)
+{
+	uint64_t from_ns = max_u64(span->start_ns, m->turns.turn.held_until_ns);
+
+	return m->turns.is_open && m->turns.peer_count && span->end_ns > from_ns
+		       ? span->end_ns - from_ns + CHANGES_NS
+		       : 0;
+}
+
 void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns, unsigned times,
 	uint64_t now_ns)
 {
-	uint64_t ns = ran_on_ns(m, span->start_ns, span->end_ns, span->expected_ns, now_ns);
+	uint64_t ns = span->is_behind ? outside_ns(m, span)
+				      : ran_on_ns(m, span->start_ns, span->end_ns,
+						span->expected_ns, now_ns);
 
-	if (ns > charged_ns)
+	if (ns > charged_ns && !span->is_behind)
 		ns = charged_ns;
 	ns *= times;
 	if (ns <= span->ran_on_ns)

@@ -20,6 +20,7 @@ struct span {
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
 	uint64_t
 		unsure_ns; /* it was so much later at most, and as much of it is taken for no other's time */
+	bool is_behind; /* it was given behind what is no work, and may have begun when its turn was over */
 	bool is_first; /* after a pause: getting the device to work is part of it */
 	struct estimate_mix mix;
 };

@@ -24,6 +24,20 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 	s->is_chained = false;
 }
 
+/* What that waits for may be for the program to bring about, which is not to stand still. */
+#define BEHIND_NS UINT64_C(1000000)
+
+void stream_state_pass(struct stream_state *s, unsigned breaks_most, uint64_t patience_ns)
+{
+	if (s->pending < breaks_most) {
+		stream_state_close(s);
+		s->is_chained = s->is_chained && s->is_open;
+	}
+	if (stream_state_is_held_up(s))
+		patience_ns = BEHIND_NS;
+	s->patience_ns = s->patience_ns ? min_u64(s->patience_ns, patience_ns) : patience_ns;
+}
+
 /*
  * The program's work comes after a pause: the first piece is measured by itself, and where all are
  * suspected each is.

@@ -27,6 +27,12 @@ void stream_state_end_open(struct stream_state *s, uint64_t now_ns);
 bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
 
 /*
+ * What is no work comes into the stream: where it has fewer batches than that which are not done, what it was given ends before
+ * that, and what it is given next begins behind it. While slices take turns that waits for it at first, for so long at most.
+ */
+void stream_state_pass(struct stream_state *s, unsigned breaks_most, uint64_t patience_ns);
+
+/*
  * The program is about to wait. If the stream is idle already, nothing tells when it became so: the
  * wait is as good as a pause. Else the open batch is closed where it is long, or must_measure:
  * others may end later than this stream. So it is where a call has not come back, whose work is

@@ -129,8 +129,8 @@ static void charge_running(struct stream_state *s, struct batch *b, uint64_t now
 	if (now_ns < b->start_ns + RUNNING_NS || now_ns < b->paid_ns + RUNNING_NS ||
 		!has_begun(s, b, &from_ns))
 		return;
-	b->ran_on_ns = overruns_note_while(
-		s->meter, from_ns, b->expected_ns, b->launches, b->ran_on_ns, now_ns);
+	b->ran_on_ns = overruns_note_while(s->meter, from_ns, b->is_behind ? 0 : b->expected_ns,
+		b->launches, b->ran_on_ns, now_ns);
 	from_ns = max_u64(from_ns, b->paid_ns);
 	if (now_ns < from_ns + RUNNING_NS)
 		return;
@@ -193,7 +193,23 @@ static struct span span_of(const struct batch *b, uint64_t start_ns, uint64_t en
 		.expected_ns = b->expected_ns,
 		.ran_on_ns = b->ran_on_ns,
 		.is_drawn = b->is_drawn,
+		.is_behind = b->is_behind,
 		.mix = b->mix};
+}
+
+/* It was not on the device yet, and for so long nobody else could be, as the turn was taken for it. */
+static void charge_kept_turn(
+	struct stream_state *s, const struct batch *b, uint64_t begun_ns, uint64_t now_ns)
+{
+	uint64_t end_ns = min_u64(begun_ns, b->kept_until_ns);
+
+	if (b->is_behind && end_ns > b->start_ns)
+		stream_charge_span(s,
+			&(struct span){.start_ns = b->start_ns,
+				.end_ns = end_ns,
+				.paid_ns = b->start_ns,
+				.is_placed = true},
+			now_ns);
 }
 
 /* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
@@ -237,6 +253,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	if (b->is_unknown)
 		unknowns_note_end(s->meter, now_ns);
 	anchor(s, b->end_ns);
+	charge_kept_turn(s, b, span.start_ns, now_ns);
 	stream_charge_span(s, &span, now_ns);
 	return true;
 }

@@ -106,6 +106,13 @@ static struct batch *begin(struct stream_state *s)
 	return b;
 }
 
+CUevent *stream_state_mark(struct stream_state *s)
+{
+	CUevent *event = &s->batches[(s->first + s->pending) % STREAM_BATCHES].start;
+
+	return !s->is_open && record(s, event) ? event : NULL;
+}
+
 void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 {
 	struct batch *b = begin(s);
@@ -277,6 +284,14 @@ bool stream_state_has_unknown(const struct stream_state *s)
 	/* What several streams have is never seen to end. */
 	return !s->is_shared &&
 	       ((s->is_open && s->batch->is_unknown) || stream_state_unknown_since_ns(s));
+}
+
+bool stream_state_is_held_up(const struct stream_state *s)
+{
+	const struct batch *b = s->pending ? &s->batches[s->first] : s->batch;
+
+	return (s->pending || s->is_open) && b->is_behind && b->has_start &&
+	       events_query(b->start) == CUDA_ERROR_NOT_READY;
 }
 
 void stream_state_clear(struct stream_state *s)

@@ -47,6 +47,7 @@ struct batch {
 	bool is_calling; /* the call that gives that has not come back */
 	bool is_drawn;	 /* one piece, by chance (doubts.h) */
 	bool is_backlog; /* it was given unmetered, and only its end is to be seen */
+	bool is_behind; /* it was given behind what is no work, and had not ended (stream_breaks.h) */
 	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
 	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
@@ -54,6 +55,7 @@ struct batch {
 	uint64_t given_ns;  /* and when that call had returned, where that is known */
 	uint64_t end_ns;    /* likewise of the end, once that is known */
 	uint64_t due_ns;    /* when it should have ended */
+	uint64_t kept_until_ns; /* of one that is_behind: for so long the turn was taken for it */
 };
 
 /* Every launch reads the first fields. */
@@ -87,14 +89,17 @@ struct stream_state {
 	bool is_going;	 /* it was found while the driver ended the stream of its handle */
 	bool is_left;	 /* it is the own one of a thread that has ended: nobody may ask for it */
 	bool is_again;	 /* its stream is gone, and another one has the handle */
-	uint32_t use;	 /* counts the streams that it was for */
-	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
+	bool is_behind; /* what comes next does not wait any longer for what is no work, and has not ended */
+	uint32_t use;	/* counts the streams that it was for */
+	uint32_t users; /* calls that come back to it: until then it is for no other stream */
 	uint32_t unknown_calls; /* of them, those for work without an estimate */
 	uint64_t unknown_in_ns; /* when the last one was let in */
 	uint64_t let_in_ns;	/* when the last call was let in, also one that is captured */
 	uint64_t kept_ns; /* until then what is unseen, or given by calls that do not come back, is
 			     charged by the clock */
-	int64_t kept_running_ns;   /* so much, of which no batch knows yet */
+	int64_t kept_running_ns; /* so much, of which no batch knows yet */
+	uint64_t
+		patience_ns; /* what comes next waits so long at most for what is no work; 0: it need not */
 	uint64_t doubted_until_ns; /* until then some pieces of work, by chance, are a batch each */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;
@@ -200,6 +205,12 @@ void stream_state_close(struct stream_state *s);
  */
 bool stream_state_close_in_context(struct stream_state *s, bool is_busy);
 
+/*
+ * Records an event behind all that the stream was given, where no batch is open; NULL: the driver does not. It is the next batch's start, so it stands
+ * until that is opened, and is NULL when the context is gone.
+ */
+CUevent *stream_state_mark(struct stream_state *s);
+
 /* The open batch takes no more, and calls that have not come back are late. */
 void stream_state_end_batch(struct stream_state *s);
 
@@ -232,6 +243,9 @@ static inline bool stream_state_is_untold(const struct stream_state *s)
 {
 	return s->is_open && s->batch->launches && !s->is_waited_for;
 }
+
+/* Whether all that it has waits for what is no work. */
+bool stream_state_is_held_up(const struct stream_state *s);
 
 /* Whether nothing is known to be under way. */
 static inline bool stream_state_is_drained(const struct stream_state *s, uint64_t now_ns)

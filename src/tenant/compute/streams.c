@@ -144,6 +144,15 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
 	return true;
 }
 
+bool streams_are_at_rest(const struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (!is_idle(&m->streams.at[i], now_ns) &&
+			!stream_state_is_held_up(&m->streams.at[i]))
+			return false;
+	return true;
+}
+
 bool streams_drain(struct meter *m, uint64_t now_ns)
 {
 	bool are_idle = true;

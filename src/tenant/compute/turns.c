@@ -344,7 +344,7 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 
 	/* Of what should not have ended yet the end was announced. */
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited || end_ns > wake_ns ||
-		streams_are_idle(m, now_ns))
+		streams_are_at_rest(m, now_ns))
 		return wake_ns;
 	if (end_ns < now_ns + LATE_NS)
 		end_ns = now_ns + LATE_NS;
@@ -363,7 +363,7 @@ void turns_wait_for_work(struct meter *m, uint64_t now_ns)
 	uint64_t end_ns;
 
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited ||
-		streams_are_idle(m, now_ns))
+		streams_are_at_rest(m, now_ns))
 		return;
 	/* It may have been announced to take longer. */
 	end_ns = streams_end_ns(m);

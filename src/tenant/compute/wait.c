@@ -11,9 +11,11 @@
 
 #include <time.h>
 
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/unknown.h"
+#include "tenant/compute/events.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/turns.h"
@@ -65,7 +67,7 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 		m->limits.is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 	uint64_t last_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
 
-	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET) {
+	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET || why == THROTTLE_BEHIND) {
 		streams_close_all(m);
 		turns_let_go(m, now_ns);
 	}
@@ -108,6 +110,35 @@ void wait_while_suspended(struct stream_state *s)
 
 		wait_until(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);
 	}
+}
+
+/* So much of the time that it took so far it may be seen to end too late. */
+#define BEHIND_PART 8
+
+static bool has_ended(const struct stream_state *s, const CUevent *mark)
+{
+	if (!mark)
+		return stream_state_is_done(s);
+	return !*mark || events_query(*mark) != CUDA_ERROR_NOT_READY;
+}
+
+void wait_behind(struct stream_state *s)
+{
+	struct meter *m = s->meter;
+	uint64_t since_ns = clock_now_ns(), now_ns = since_ns, step_ns;
+	CUevent *mark = m->turns.peer_count ? stream_state_mark(s) : NULL;
+
+	while (m->turns.peer_count && !has_ended(s, mark)) {
+		s->is_behind = now_ns >= since_ns + s->patience_ns;
+		if (s->is_behind)
+			break;
+		step_ns = max_u64((now_ns - since_ns) / BEHIND_PART, THROTTLE_SLEEP_MIN_NS);
+		wait_until(s, THROTTLE_BEHIND, now_ns + min_u64(step_ns, LOOK_NS), now_ns);
+		now_ns = clock_now_ns();
+		streams_collect(m, now_ns);
+		turns_note_done(m, now_ns);
+	}
+	s->patience_ns = 0;
 }
 
 void wait_for_unknown(struct stream_state *s)

@@ -15,6 +15,12 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 void wait_while_suspended(struct stream_state *s);
 
 /*
+ * Work comes behind what is no work: while slices take turns it waits for that to end, without a turn, for s->patience_ns at most. Where it has not
+ * ended then s->is_behind. Likewise.
+ */
+void wait_behind(struct stream_state *s);
+
+/*
  * A piece was just given to the stream of which nobody knows how long it takes: waits until it is
  * done, or for UNKNOWNS_WAIT_NS, alone for UNKNOWNS_LOOK_NS, likewise. A process that would go on
  * with something else could not say that its piece is over. The stream has users.

@@ -8,23 +8,25 @@
 #include "tenant/compute/gate.h"
 #include "tenant/hooks/hook.h"
 
-#define AWAIT(symbol, ...)                                                                       \
+#define AWAIT(symbol, patience_ns, ...)                                                          \
 	HOOK_FORMS_UNLESS(symbol, _ptsz, hook_is_attached() && gate_is_free(), CUstream, stream, \
 		__VA_ARGS__)                                                                     \
 	{                                                                                        \
 		(void)null_stream;                                                               \
-		gate_break_slowly(stream);                                                       \
+		gate_break_slowly(stream, patience_ns);                                          \
 		return real(stream, HOOK_NAMES(__VA_ARGS__));                                    \
 	}
+#define AWAIT_WORD(symbol, ...)	    AWAIT(symbol, GATE_WORD_NS, __VA_ARGS__)
+#define AWAIT_FUNCTION(symbol, ...) AWAIT(symbol, GATE_FUNCTION_NS, __VA_ARGS__)
 
-AWAIT(cuStreamWaitValue32, CUdeviceptr, address, cuuint32_t, value, unsigned int, flags)
-AWAIT(cuStreamWaitValue32_v2, CUdeviceptr, address, cuuint32_t, value, unsigned int, flags)
-AWAIT(cuStreamWaitValue64, CUdeviceptr, address, cuuint64_t, value, unsigned int, flags)
-AWAIT(cuStreamWaitValue64_v2, CUdeviceptr, address, cuuint64_t, value, unsigned int, flags)
+AWAIT_WORD(cuStreamWaitValue32, CUdeviceptr, address, cuuint32_t, value, unsigned int, flags)
+AWAIT_WORD(cuStreamWaitValue32_v2, CUdeviceptr, address, cuuint32_t, value, unsigned int, flags)
+AWAIT_WORD(cuStreamWaitValue64, CUdeviceptr, address, cuuint64_t, value, unsigned int, flags)
+AWAIT_WORD(cuStreamWaitValue64_v2, CUdeviceptr, address, cuuint64_t, value, unsigned int, flags)
 /* Some of these only write; another thread may change them before the driver reads them, so none is looked at. */
-AWAIT(cuStreamBatchMemOp, unsigned int, count, CUstreamBatchMemOpParams *, operations, unsigned int,
-	flags)
-AWAIT(cuStreamBatchMemOp_v2, unsigned int, count, CUstreamBatchMemOpParams *, operations,
+AWAIT_WORD(cuStreamBatchMemOp, unsigned int, count, CUstreamBatchMemOpParams *, operations,
 	unsigned int, flags)
-AWAIT(cuLaunchHostFunc, CUhostFn, function, void *, data)
-AWAIT(cuStreamAddCallback, CUstreamCallback, function, void *, data, unsigned int, flags)
+AWAIT_WORD(cuStreamBatchMemOp_v2, unsigned int, count, CUstreamBatchMemOpParams *, operations,
+	unsigned int, flags)
+AWAIT_FUNCTION(cuLaunchHostFunc, CUhostFn, function, void *, data)
+AWAIT_FUNCTION(cuStreamAddCallback, CUstreamCallback, function, void *, data, unsigned int, flags)

@@ -11,6 +11,7 @@
 #include "tenant/compute/backlog.h"
 #include "tenant/compute/collector.h"
 #include "tenant/compute/estimate.h"
+#include "tenant/compute/events.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meter.h"
 #include "tenant/compute/signals.h"
@@ -30,10 +31,11 @@
  */
 #define FREE_PASSES 32 /* in about a ms, all of them */
 
-/* So long work is held back that comes behind a copy, which ends by itself. */
-#define COPY_PATIENCE_NS UINT64_C(1000000000)
+/* So long work is held back that comes behind a copy, which ends by itself, or behind an event. */
+#define COPY_PATIENCE_NS  UINT64_C(1000000000)
+#define EVENT_PATIENCE_NS UINT64_C(100000000)
 
-#define EXIT_WAIT_NS	 5000000u /* for another thread that has the meter's lock */
+#define EXIT_WAIT_NS	  5000000u /* for another thread that has the meter's lock */
 
 static _Atomic bool has_context; /* the process has had one */
 
@@ -326,6 +328,27 @@ void gate_copy_slowly(CUstream stream)
 void gate_break_slowly(CUstream stream, uint64_t patience_ns)
 {
 	pass_by(stream, BREAKS_MOST, patience_ns);
+}
+
+/* Where other streams have work the event may be the end of that, and what comes behind it follows that without a pause. */
+void gate_event_slowly(CUstream stream, CUevent event)
+{
+	int saved_errno = errno;
+	struct stream_state *s = NULL;
+	uint64_t now_ns;
+
+	/* The driver breaks a capture whose event it is asked for. */
+	if (is_on(clock_ticks()) && !capture_may_be_on() &&
+		events_query(event) == CUDA_ERROR_NOT_READY)
+		s = streams_enter_if_known(stream);
+	if (s) {
+		now_ns = clock_now_ns();
+		streams_collect(s->meter, now_ns);
+		if (streams_is_alone(s, now_ns))
+			stream_state_pass(s, STREAM_BATCHES, EVENT_PATIENCE_NS);
+		streams_leave(s);
+	}
+	errno = saved_errno;
 }
 
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)

@@ -147,6 +147,15 @@ void gate_break_slowly(CUstream stream, uint64_t patience_ns);
 #define GATE_WORD_NS	 UINT64_C(1000000)
 #define GATE_FUNCTION_NS UINT64_C(100000000)
 
+/* The same before it waits for an event, where no other stream of the process has work of which that may be the end. */
+void gate_event_slowly(CUstream stream, CUevent event);
+static inline void gate_event(CUstream stream, CUevent event)
+{
+	/* relaxed: as in gate_is_open() */
+	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
+		gate_event_slowly(stream, event);
+}
+
 /*
  * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for
  * everything in the current context.

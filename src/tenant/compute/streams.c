@@ -144,6 +144,16 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
 	return true;
 }
 
+bool streams_is_alone(const struct stream_state *s, uint64_t now_ns)
+{
+	const struct streams *streams = &s->meter->streams;
+
+	for (unsigned i = 0; i < streams->high; i++)
+		if (&streams->at[i] != s && !is_idle(&streams->at[i], now_ns))
+			return false;
+	return true;
+}
+
 bool streams_are_at_rest(const struct meter *m, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < m->streams.high; i++)

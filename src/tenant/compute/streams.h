@@ -66,6 +66,9 @@ bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
 /* Whether nothing is on the device of other contexts of this process than the stream's. */
 bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns);
 
+/* Whether nothing is on the device of other streams of this process. */
+bool streams_is_alone(const struct stream_state *s, uint64_t now_ns);
+
 /* Whether nothing of this process is on the device but what waits for something that is no work. */
 bool streams_are_at_rest(const struct meter *meter, uint64_t now_ns);
 

@@ -42,6 +42,7 @@ HOOK_FORMS(cuStreamWaitEvent, _ptsz, CUstream, stream, CUevent, event, unsigned 
 	struct capture_join join;
 	CUresult r;
 
+	gate_event(stream, event);
 	capture_join_begins(&join);
 	r = real(stream, event, flags);
 	capture_join_ends(&join, stream);

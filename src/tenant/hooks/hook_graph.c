@@ -168,7 +168,7 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 	charge_undo(&p->heap);
 	/* Undoing the call would not give the memory back: nodes stay with the context. */
 	guard_end(&p->guard);
-	runtime_heap_end(p->heap_bytes, guard_grown_bytes(&p->guard), p->guard.current);
+	runtime_heap_end(p->heap_bytes, p->guard.current);
 	if (r == CUDA_SUCCESS && m->function && current_is_same(m->current))
 		marks_put((uintptr_t)m->function, m->generation);
 }

@@ -360,7 +360,7 @@ static CUresult launch_begin(
 		r = local_begin(local_frame_bytes(function), &l->local);
 	if (r != CUDA_SUCCESS) {
 		guard_cancel(&l->guard);
-		runtime_heap_end(l->heap_bytes, 0, current);
+		runtime_heap_end(l->heap_bytes, current);
 	}
 	return r;
 }
@@ -390,8 +390,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 		runtime_heap_look();
 		guard_end(&launch->guard);
 	}
-	runtime_heap_end(
-		launch->heap_bytes, guard_grown_bytes(&launch->guard), launch->guard.current);
+	runtime_heap_end(launch->heap_bytes, launch->guard.current);
 	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
 		marks_put((uintptr_t)launch->function, launch->generation);
 	code_pins_end(&launch->pin);

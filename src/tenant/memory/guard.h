@@ -54,18 +54,14 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
  */
 bool guard_end(struct guard *guard);
 
-/* After guard_end(): what the call took for certain, by whatever figure; 0: not known. */
-static inline int64_t guard_grown_bytes(const struct guard *guard)
-{
-	return guard->growth.is_certain ? guard->growth.charged_bytes : 0;
-}
-
-/* The same by this process's own figure, for what is to be remembered. */
+/* After guard_end(): what the call took for certain, by this process's own figure; 0: not known. */
 static inline uint64_t guard_known_bytes(const struct guard *guard)
 {
-	int64_t grown = guard->growth.is_told ? guard_grown_bytes(guard) : 0;
+	const struct growth *growth = &guard->growth;
 
-	return grown > 0 ? (uint64_t)grown : 0;
+	return growth->is_told && growth->is_certain && growth->charged_bytes > 0
+		       ? (uint64_t)growth->charged_bytes
+		       : 0;
 }
 
 /* Instead of guard_end(), where the driver was not called after all. */

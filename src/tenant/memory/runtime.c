@@ -212,14 +212,15 @@ static bool is_heap_there(void)
 	       cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, bytes) == CUDA_ERROR_INVALID_VALUE;
 }
 
-void runtime_heap_end(uint64_t bytes, int64_t grown_bytes, uint64_t since)
+void runtime_heap_end(uint64_t bytes, uint64_t since)
 {
 	bool is_there;
 	uint64_t life;
 
 	if (!bytes)
 		return;
-	is_there = grown_bytes >= (int64_t)bytes || is_heap_there();
+	/* Not by what the call took: nodes of a graph, code, or what others took may be as much. */
+	is_there = is_heap_there();
 	life = contexts_life_current();
 	/* Where it cannot be noted, room is reserved for it again. */
 	if (is_there && current_is_same(since) && !note(life, HAS_HEAP))

@@ -23,11 +23,10 @@ void runtime_loaded(const struct image *image, bool is_there, uint64_t life, uin
 /*
  * Around a call that may bring the heap of the current context: what may come is told, and nobody changes its
  * limit until the end. 0, and nothing to end, where it cannot come. CUDA_ERROR_OUT_OF_MEMORY where another thread
- * is about to change the limit for too long. grown_bytes is what the call is known to have taken, beside frames; since is
- * current_since() before all of it.
+ * is about to change the limit for too long. since is current_since() before all of it.
  */
 CUresult runtime_heap_begin(uint64_t *ret_bytes) MUST_CHECK;
-void runtime_heap_end(uint64_t bytes, int64_t grown_bytes, uint64_t since);
+void runtime_heap_end(uint64_t bytes, uint64_t since);
 
 /* Whether a heap that was booked is there now: from then on NVML shows it. Before a call's end is judged. */
 void runtime_heap_look(void);

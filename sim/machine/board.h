@@ -35,6 +35,7 @@ struct board {
 	uint64_t pool_step_bytes; /* the unit in which a memory pool grows */
 	uint64_t malloc_bytes;	  /* of a context, once a module allocates on the device */
 	uint64_t printf_bytes;	  /* the same for one that prints */
+	int launches_elsewhere; /* whether a function may be launched in another context's stream */
 
 	/* The processor. */
 	int compute_major;

@@ -136,7 +136,13 @@ ENTRY_BODY(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, con
 ENTRY_CALL(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned int most, CUlibrary library),
 	module_list_kernels(library, true, (void **)kernels, most))
 
-/* A library's kernel is a function of every context. */
+static CUresult instantiate_kernel(const struct kernel *kernel, struct module **ret_module)
+{
+	LOCK_SCOPE(&driver.memory_lock);
+	return instantiate(kernel->module, ret_module);
+}
+
+/* A library's kernel has a function in each context. */
 ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (function, handle))
 {
 	struct kernel *kernel = kernel_check(handle);
@@ -147,11 +153,10 @@ ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (funct
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!kernel || !kernel_is_of_library(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
-	LOCK_SCOPE(&driver.memory_lock);
-	result = instantiate(kernel->module, &module);
-	if (result == CUDA_SUCCESS)
-		*function = (CUfunction)kernel;
-	return result;
+	result = instantiate_kernel(kernel, &module);
+	return result == CUDA_SUCCESS
+		       ? module_get_kernel(module, false, kernel->name, (void **)function)
+		       : result;
 }
 
 ENTRY_BODY(cuKernelGetLibrary, (CUlibrary * library, CUkernel handle), (library, handle))

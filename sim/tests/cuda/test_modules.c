@@ -102,6 +102,7 @@ TEST(a_library_takes_memory_where_it_is_first_used)
 	EQUAL(child_shown_mib(), 776);
 	OK(cuCtxCreate_v2(&other, 0, 0));
 	EQUAL(child_shown_mib(), 776 + 518);
+	EQUAL(launch(function), CUDA_ERROR_INVALID_HANDLE);
 	OK(launch((CUfunction)kernel));
 	EQUAL(child_shown_mib(), 776 + 776);
 	OK(cuLibraryGetGlobal(&q, NULL, library, "big"));

@@ -6,6 +6,7 @@
 
 #include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/kernel.h"
+#include "sim/cuda/model/code/module.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/graph/capture.h"
@@ -99,27 +100,44 @@ static CUresult capture(struct stream *stream, CUfunction function, const struct
 	return result == CUDA_SUCCESS ? capture_add(stream, &work) : result;
 }
 
+/*
+ * A function is of one context, and is refused elsewhere, as programs report of it ("invalid resource handle"); a kernel is loaded into the
+ * stream's.
+ */
+static CUresult find_place(
+	const struct kernel *kernel, const struct stream *stream, struct context **ret_context)
+{
+	const struct module *module = kernel->module;
+
+	*ret_context = module->is_library ? stream->context : module->context;
+	return *ret_context == stream->context || driver.board->launches_elsewhere
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_size *size,
 	CUstream handle, void **params, void **extra)
 {
 	struct kernel *kernel = kernel_check(function);
+	struct context *context;
 	struct stream *stream;
 	uint64_t end;
 	CUresult result = context_stream(handle, is_thread, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
+	result = kernel ? find_place(kernel, stream, &context) : CUDA_ERROR_INVALID_HANDLE;
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!are_valid(size) || (params && extra))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (kernel->image && kernel->image->param_count > 0 && !params && !extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture(stream, function, size, params, extra);
-	result = kernel_make_ready(kernel, stream->context);
+	result = kernel_make_ready(kernel, context);
 	if (result == CUDA_SUCCESS)
-		result = room_make_local(stream->context, kernel_frame_bytes(kernel));
+		result = room_make_local(context, kernel_frame_bytes(kernel));
 	if (result == CUDA_SUCCESS)
 		result = timeline_add(stream, kernel_duration(kernel, params, extra), true, &end);
 	if (result != CUDA_SUCCESS)

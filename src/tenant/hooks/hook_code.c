@@ -272,8 +272,10 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 	{                                                     \
 		struct code_use use;                          \
 		type made = NULL, *own = (to) ? &made : NULL; \
-		CUresult r = begin(of, &use);                 \
+		CUresult r;                                   \
+		CURRENT_STAYS();                              \
                                                               \
+		r = begin(of, &use);                          \
 		if (r == CUDA_SUCCESS)                        \
 			r = code_use_end(&use, call);         \
 		if (r == CUDA_SUCCESS)                        \

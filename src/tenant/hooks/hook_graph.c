@@ -144,6 +144,8 @@ static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 static CUresult making_begin_kernel(
 	CUgraphExec into, const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct making *m)
 {
+	CUDA_KERNEL_NODE_PARAMS_v2 wanted = *params;
+	CUcontext own;
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
@@ -152,8 +154,12 @@ static CUresult making_begin_kernel(
 	m->generation = marks_generation();
 	m->function = graph_survey_function(params);
 	r = code_pins_function(m->function, &m->pin);
+	/* The driver does not heed what the program says of a function's context. */
+	own = marks_are_by_context() ? code_pins_context(&m->pin) : NULL;
+	if (own)
+		wanted.ctx = own;
 	if (r == CUDA_SUCCESS)
-		r = graph_survey_kernel(params, &m->survey);
+		r = graph_survey_kernel(&wanted, &m->survey);
 	if (r == CUDA_SUCCESS)
 		r = graphs_widen(into, m->survey.devices);
 	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;

@@ -291,6 +291,7 @@ CUresult code_prepare(CUfunction function, struct code_pin *pin)
 	CUfunction loaded;
 	struct code_use use;
 	CUresult r;
+	CURRENT_STAYS();
 
 	if (!function)
 		return CUDA_SUCCESS;
@@ -321,43 +322,44 @@ static uint64_t load_bytes(CUfunction function)
 		       : CODE_STEP_BYTES;
 }
 
-/* A launch is in the context of its stream, whichever is current. Undone by current_leave(). */
-static bool enter_stream(CUstream stream)
+/*
+ * The context in which a launch takes what it needs: a function's own, whatever stream it is launched in, and a kernel's is its stream's. NULL:
+ * there is one alone.
+ */
+static CUcontext place_of(CUstream stream, const struct code_pin *pin)
 {
-	return marks_are_by_context() && current_enter(contexts_of_stream(stream));
+	CUcontext there, own;
+
+	if (!marks_are_by_context())
+		return NULL;
+	there = contexts_of_stream(stream);
+	own = code_pins_context(pin);
+	return own && contexts_life_of(own) != contexts_life_of(there) ? own : there;
 }
 
-/* In the context of the stream. */
-static CUresult launch_begin(
-	CUfunction function, CUstream stream, uint64_t current, struct code_launch *l)
+/* In the launch's place. */
+static CUresult prepare_launch(struct code_launch *l)
 {
-	enum state_mode mode = state_enter();
-	CUresult r;
+	bool is_entered = current_enter(l->place);
+	CUresult r = code_prepare(l->function, &l->pin);
 
-	*l = (struct code_launch){.function = function,
-		.stream = stream,
-		.generation = marks_generation(),
-		.local = CHARGE_NULL};
-	if (!function) /* the driver refuses it */
-		return CUDA_SUCCESS;
-	r = code_pins_function(function, &l->pin);
-	if (r == CUDA_SUCCESS && mode == STATE_OPEN)
-		r = code_prepare(function, &l->pin);
-	if (r != CUDA_SUCCESS)
-		return r;
-	capture_enter(stream, &l->capture);
-	if (mode == STATE_CLOSED)
-		return local_begin(local_frame_bytes(function), &l->local);
-	if (mode != STATE_OPEN)
-		return CUDA_SUCCESS;
+	current_leave(is_entered);
+	return r;
+}
+
+/* Likewise: what it may take. */
+static CUresult reserve_launch(struct code_launch *l, uint64_t current)
+{
+	CUresult r = CUDA_SUCCESS;
+
 	/* Nothing runs while it is captured: heap and frames come when the graph is instantiated. */
 	if (!l->capture.is_captured)
 		r = runtime_heap_begin(&l->heap_bytes);
 	if (r == CUDA_SUCCESS)
-		r = guard_begin_current(load_bytes(function) + l->heap_bytes, &l->guard);
+		r = guard_begin_current(load_bytes(l->function) + l->heap_bytes, &l->guard);
 	l->guard.current = current;
 	if (r == CUDA_SUCCESS && !l->capture.is_captured)
-		r = local_begin(local_frame_bytes(function), &l->local);
+		r = local_begin(local_frame_bytes(l->function), &l->local);
 	if (r != CUDA_SUCCESS) {
 		guard_cancel(&l->guard);
 		runtime_heap_end(l->heap_bytes, current);
@@ -365,23 +367,61 @@ static CUresult launch_begin(
 	return r;
 }
 
-CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
+/* With the program's context current, of which the stream may be the default one. */
+static CUresult launch_begin(struct code_launch *l)
 {
 	uint64_t current = current_since();
-	bool is_entered = enter_stream(stream);
-	CUresult r = launch_begin(function, stream, current, ret_launch);
+	enum state_mode mode = state_enter();
+	CUresult r = CUDA_SUCCESS;
+	bool is_entered;
 
-	if (r != CUDA_SUCCESS) {
-		capture_leave(&ret_launch->capture);
-		code_pins_end(&ret_launch->pin);
-	}
+	if (!l->function) /* the driver refuses it */
+		return CUDA_SUCCESS;
+	r = code_pins_function(l->function, &l->pin);
+	if (r == CUDA_SUCCESS)
+		l->place = place_of(l->stream, &l->pin);
+	if (r == CUDA_SUCCESS && mode == STATE_OPEN)
+		r = prepare_launch(l);
+	if (r != CUDA_SUCCESS)
+		return r;
+	capture_enter(l->stream, &l->capture);
+	is_entered = current_enter(l->place);
+	if (mode == STATE_CLOSED)
+		r = local_begin(local_frame_bytes(l->function), &l->local);
+	else if (mode == STATE_OPEN)
+		r = reserve_launch(l, current);
 	current_leave(is_entered);
 	return r;
 }
 
+CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
+{
+	CUresult r;
+
+	*ret_launch = (struct code_launch){.function = function,
+		.stream = stream,
+		.generation = marks_generation(),
+		.local = CHARGE_NULL};
+	r = launch_begin(ret_launch);
+	if (r != CUDA_SUCCESS) {
+		capture_leave(&ret_launch->capture);
+		code_pins_end(&ret_launch->pin);
+	}
+	return r;
+}
+
+/* It is found by its stream's context. */
+static void mark_launched(const struct code_launch *l)
+{
+	bool is_entered = marks_are_by_context() && current_enter(contexts_of_stream(l->stream));
+
+	marks_put((uintptr_t)l->function, l->generation);
+	current_leave(is_entered);
+}
+
 void code_launch_end(struct code_launch *launch, CUresult r)
 {
-	bool is_entered = enter_stream(launch->stream);
+	bool is_entered = current_enter(launch->place);
 
 	FAULT("code: launched");
 	capture_leave(&launch->capture);
@@ -391,10 +431,10 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 		guard_end(&launch->guard);
 	}
 	runtime_heap_end(launch->heap_bytes, launch->guard.current);
-	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
-		marks_put((uintptr_t)launch->function, launch->generation);
-	code_pins_end(&launch->pin);
 	current_leave(is_entered);
+	if (r == CUDA_SUCCESS && launch->capture.has_run && current_is_same(launch->guard.current))
+		mark_launched(launch);
+	code_pins_end(&launch->pin);
 }
 
 void code_reset_after_fork(void)

@@ -66,6 +66,7 @@ static inline CUlibrary code_used(const struct code_use *use)
 struct code_launch {
 	CUfunction function;
 	CUstream stream;
+	CUcontext place; /* where it takes what it needs; NULL: in the current one */
 	struct code_pin pin;
 	struct capture_call capture;
 	uint32_t generation;

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/current.h"
 #include "tenant/driver/patience.h"
 #include "tenant/memory/code_uses.h"
 #include "tenant/memory/contexts.h"
@@ -26,7 +27,7 @@
 #define TRIES_MOST 8
 
 static struct table
-	modules; /* key: the module; a: the library, of which it is one in a context, or 0; b: the context's life */
+	modules; /* key: the module; a: the library, of which it is one in a context, or 0; b: the context's life; c: that context */
 
 static bool is_same(const struct code_pin *a, const struct code_pin *b)
 {
@@ -324,10 +325,15 @@ void code_pins_own_unload_end(const struct code_pins_own *own)
 		makings_change_end();
 }
 
+/* A green context is a face of its device's primary one, and may end before that. */
 static bool put_module(CUmodule module, CUlibrary library)
 {
-	struct table_entry entry = {
-		.key = (uintptr_t)module, .a = (uintptr_t)library, .b = contexts_life_current()};
+	CUcontext context = current_context();
+	CUcontext primary = context ? contexts_primary_of(context) : NULL;
+	const struct table_entry entry = {.key = (uintptr_t)module,
+		.a = (uintptr_t)library,
+		.b = context ? contexts_life_of(context) : 0,
+		.c = (uintptr_t)(primary ? primary : context)};
 
 	if (table_put(&modules, entry) == 0)
 		return true;
@@ -359,6 +365,18 @@ void code_pins_life_ended(struct device *device, uint64_t life)
 	(void)device;
 	if (life)
 		forget_modules(is_of_life, life);
+}
+
+CUcontext code_pins_context(const struct code_pin *pin)
+{
+	struct table_entry entry;
+	CUcontext context;
+
+	if (pin->is_library || !pin->owners[0] ||
+		table_get(&modules, pin->owners[0], &entry) != 0 || !entry.b)
+		return NULL;
+	context = (CUcontext)(uintptr_t)entry.c;
+	return contexts_life_of(context) == entry.b ? context : NULL;
 }
 
 void code_pins_reset_after_fork(void)

@@ -72,5 +72,11 @@ bool code_pins_module(CUmodule module) MUST_CHECK;
 struct device;
 void code_pins_life_ended(struct device *device, uint64_t life);
 
+/*
+ * The context of which a function is that is pinned: there the driver takes what it needs, in whichever stream or graph it runs. NULL: it is not
+ * known, or it is a kernel, which is where it is launched.
+ */
+CUcontext code_pins_context(const struct code_pin *pin);
+
 /* For a child of fork(). */
 void code_pins_reset_after_fork(void);

@@ -13,6 +13,7 @@
 #include "tenant/driver/own_events.h"
 #include "tenant/memory/code_pins.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/graph_frames.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/libraries.h"
@@ -69,6 +70,8 @@ static CUresult begin_place(
 		bytes += p->heap_bytes;
 	if (r == CUDA_SUCCESS && (bytes || found->has_new))
 		r = guard_begin_current(bytes, &p->guard);
+	if (r == CUDA_SUCCESS && !graph_frames_come(found->frame_bytes))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	return r == CUDA_SUCCESS ? local_begin(found->frame_bytes, &p->local) : r;
 }
 
@@ -114,6 +117,16 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 	return r;
 }
 
+/* The same with what its other kernels may need once more, as a change makes all of an executable graph ready. */
+static CUresult making_reserve_in(CUgraphExec exec, struct making *m)
+{
+	CUresult r;
+
+	graph_frames_raise(exec, &m->survey);
+	r = graph_frames_add(exec, &m->survey);
+	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
+}
+
 /*
  * Before a call by which all of a graph comes into an executable graph, which is there (NULL: it is being made). Until the end no other thread changes the
  * graph, or unloads the code that it has.
@@ -133,8 +146,9 @@ static CUresult making_begin(CUgraphExec into, CUgraph graph, struct making *m)
 		r = graphs_widen(into, m->survey.devices);
 	if (r != CUDA_SUCCESS)
 		return r;
-	return making_reserve(
-		m, into ? 0 : round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES));
+	return into ? making_reserve_in(into, m)
+		    : making_reserve(
+			      m, round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES));
 }
 
 /*
@@ -162,7 +176,7 @@ static CUresult making_begin_kernel(
 		r = graph_survey_kernel(&wanted, &m->survey);
 	if (r == CUDA_SUCCESS)
 		r = graphs_widen(into, m->survey.devices);
-	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
+	return r == CUDA_SUCCESS ? making_reserve_in(into, m) : r;
 }
 
 static void end_place(const struct making *m, struct making_place *p, CUresult r)
@@ -206,11 +220,14 @@ static CUresult keep(struct making *m, CUresult r, CUgraph graph, CUgraphExec ma
 {
 	if (r != CUDA_SUCCESS || state_enter() == STATE_ASIDE)
 		return making_end(m, r);
+	graph_frames_keep(made, &m->survey);
 	r = graph_survey_again(graph, &m->survey);
 	if (r == CUDA_SUCCESS)
 		r = graphs_keep(made, &m->survey);
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS) {
+		graph_frames_forget(made);
 		cuda.cuGraphExecDestroy(made);
+	}
 	return making_end(m, r);
 }
 
@@ -246,6 +263,27 @@ HOOK_BODY(
 	return HOOK_GIVE(r, exec, made);
 }
 
+/* With the room that it may make again. */
+static __attribute__((noinline, cold)) CUresult call_graph_slowly(
+	const struct graph_call *call, uint64_t *ret_missing)
+{
+	struct making m = MAKING(true);
+	CUresult r = making_reserve_in(call->exec, &m);
+
+	*ret_missing = 0;
+	if (r == CUDA_SUCCESS)
+		r = graphs_call(call, ret_missing);
+	return making_end(&m, r);
+}
+
+/* An upload or launch. */
+static CUresult call_graph(const struct graph_call *call, uint64_t *ret_missing)
+{
+	if (LIKELY(!graph_frames_are_lowered()) || !call->exec || state_enter() == STATE_ASIDE)
+		return graphs_call(call, ret_missing);
+	return call_graph_slowly(call, ret_missing);
+}
+
 static CUresult run_upload(cuGraphUpload_fn *function, CUgraphExec exec, CUstream stream)
 {
 	struct graph_call call = {.run = function,
@@ -255,7 +293,7 @@ static CUresult run_upload(cuGraphUpload_fn *function, CUgraphExec exec, CUstrea
 		.passed = GRAPH_ANYWHERE};
 	uint64_t missing;
 
-	return graphs_call(&call, &missing);
+	return call_graph(&call, &missing);
 }
 
 /* Of these devices the first in the order of their UUIDs, which is the same for all programs. */
@@ -289,7 +327,7 @@ static CUresult pass_gates(
 	int ordinal;
 
 	if (!devices)
-		return graphs_call(call, ret_missing);
+		return call_graph(call, ret_missing);
 	ordinal = first_of(devices);
 	device = state_known_device(ordinal);
 	/* What the others' parts take is not what all of it takes. A device in no share has no gate. */
@@ -381,13 +419,13 @@ HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
 	CUresult r;
 
 	if (LIKELY(gate_is_open()))
-		return graphs_call(&call, &missing);
+		return call_graph(&call, &missing);
 	call.passed = 0;
 	call.is_of_one = !contexts_are_on_several();
 	if (UNLIKELY(!call.is_of_one))
 		return launch_on_several(&call);
 	gate_enter_slowly(stream, gate_key(exec, 0), &pass);
-	r = graphs_call(&call, &missing);
+	r = call_graph(&call, &missing);
 	gate_leave(&pass, r);
 	return LIKELY(!missing) ? r : launch_on_several(&call);
 }

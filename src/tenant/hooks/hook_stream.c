@@ -9,6 +9,7 @@
 #include "tenant/compute/gate.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
+#include "tenant/memory/graph_frames.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/runtime.h"
 
@@ -248,6 +249,8 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 	r = local_begin(value, &charge);
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (local_has_more_than(value))
+		graph_frames_lower();
 	marks_room_begin();
 	r = set_stack_limit(value, &charge);
 	marks_room_end();

@@ -40,6 +40,7 @@
 #include "tenant/slice/quota.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/slice/state.h"
+#include "tenant/memory/graph_frames.h"
 #include "tenant/memory/graph_survey.h"
 #include "tenant/memory/runtime.h"
 #include "tenant/memory/tiles.h"
@@ -87,6 +88,7 @@ static const struct part parts[] = {
 	PART(quota),
 	PART(ipc),
 	PART(graph_survey),
+	PART(graph_frames, .life_ended = graph_frames_life_ended),
 	PART(runtime, .life_ended = runtime_life_ended),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),

@@ -20,6 +20,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/driver/patience.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/graph_frames.h"
 #include "tenant/memory/graph_growth.h"
 #include "tenant/memory/makings.h"
 #include "tenant/memory/pool_list.h"
@@ -170,6 +171,7 @@ static CUresult destroy(CUgraphExec exec)
 		lock_rest(i);
 	}
 	FAULT("graph: is being destroyed");
+	graph_frames_forget(exec);
 	r = cuda.cuGraphExecDestroy(exec);
 	end_destroy(exec, r == CUDA_SUCCESS);
 	return r;

@@ -75,6 +75,11 @@ uint64_t local_frame_bytes(CUfunction function)
 	return r == CUDA_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
+bool local_has_more_than(uint64_t frame_bytes)
+{
+	return stack_bytes() > frame_bytes;
+}
+
 static bool find_current(uint64_t *ret_life, struct device **ret_device)
 {
 	CUcontext context = NULL;

@@ -15,6 +15,9 @@
 /* The frame of a thread of the function (a CUfunction or a CUkernel) in bytes; 0 where unknown. */
 uint64_t local_frame_bytes(CUfunction function);
 
+/* Whether the current context has room for deeper ones. */
+bool local_has_more_than(uint64_t frame_bytes);
+
 /*
  * Reserves what the current context takes more for threads with such frames; nothing where it has
  * the room. CUDA_ERROR_OUT_OF_MEMORY is the only refusal. The charge goes to local_end().

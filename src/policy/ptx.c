@@ -291,20 +291,27 @@ static bool read_declaration(struct ptx_words *w, bool is_extern, struct ptx *pt
 	return true;
 }
 
-/* Linkage before what it is of; whether that is elsewhere. */
-static bool read_linkage(struct ptx_words *w)
-{
-	bool is_extern = false;
+struct linkage {
+	bool is_extern; /* it is elsewhere */
+	bool is_weak;	/* another one may be taken in its place */
+};
 
-	for (; is_linkage(w); ptx_next(w))
-		is_extern |= ptx_is(w, ".extern");
-	return is_extern;
+/* Linkage before what it is of. */
+static struct linkage read_linkage(struct ptx_words *w)
+{
+	struct linkage linkage = {.is_extern = false};
+
+	for (; is_linkage(w); ptx_next(w)) {
+		linkage.is_extern |= ptx_is(w, ".extern");
+		linkage.is_weak |= ptx_is(w, ".weak");
+	}
+	return linkage;
 }
 
 /* A statement of a function that begins with a directive. */
 static void read_inner_directive(struct ptx_words *w, struct ptx *ptx)
 {
-	bool is_extern;
+	struct linkage linkage;
 
 	if (ptx_is(w, ".loc")) {
 		read_loc(w);
@@ -314,8 +321,8 @@ static void read_inner_directive(struct ptx_words *w, struct ptx *ptx)
 		   ptx_is(w, ".callprototype")) {
 		skip_statement(w);
 	} else {
-		is_extern = read_linkage(w);
-		if (!read_declaration(w, is_extern, ptx))
+		linkage = read_linkage(w);
+		if (!read_declaration(w, linkage.is_extern, ptx))
 			ptx_fail(w);
 	}
 }
@@ -355,10 +362,10 @@ static void read_body(struct ptx_words *w, struct ptx *ptx)
 		ptx_fail(w);
 }
 
-static void note_function(const struct ptx_words *w, struct ptx *ptx)
+static void note_function(const char *name, size_t length, struct ptx *ptx)
 {
-	ptx->has_heap |= device_runtime_is_heap(w->word, w->length);
-	ptx->has_printf |= device_runtime_is_printf(w->word, w->length);
+	ptx->has_heap |= device_runtime_is_heap(name, length);
+	ptx->has_printf |= device_runtime_is_printf(name, length);
 }
 
 /* What may stand between a function's parameters and its code, but for its numbers. */
@@ -376,9 +383,11 @@ static bool is_performance(const struct ptx_words *w)
 }
 
 /* Behind ".entry" or ".func", to behind its code or its semicolon. */
-static void read_function(struct ptx_words *w, struct ptx *ptx)
+static void read_function(struct ptx_words *w, bool is_weak, struct ptx *ptx)
 {
 	struct variable ignored;
+	const char *name;
+	size_t length;
 
 	while (ptx_is(w, ".attribute"))
 		read_attribute(w, &ignored);
@@ -386,7 +395,8 @@ static void read_function(struct ptx_words *w, struct ptx *ptx)
 		skip_nested(w);
 	if (w->kind != PTX_NAME)
 		ptx_fail(w);
-	note_function(w, ptx);
+	name = w->word;
+	length = w->length;
 	ptx_next(w);
 	if (ptx_is(w, "("))
 		skip_nested(w);
@@ -400,6 +410,9 @@ static void read_function(struct ptx_words *w, struct ptx *ptx)
 		else
 			ptx_fail(w);
 	}
+	/* One that the text defines itself is not the device's. */
+	if (!ptx_is(w, "{") || is_weak)
+		note_function(name, length, ptx);
 	if (ptx_is(w, "{"))
 		read_body(w, ptx);
 	else
@@ -468,7 +481,7 @@ static bool read_header(struct ptx_words *w)
 
 static void read_outer(struct ptx_words *w, struct ptx *ptx)
 {
-	bool is_extern;
+	struct linkage linkage;
 
 	if (ptx_take(w, ";") || read_header(w))
 		return;
@@ -476,10 +489,10 @@ static void read_outer(struct ptx_words *w, struct ptx *ptx)
 		read_body(w, ptx);
 		return;
 	}
-	is_extern = read_linkage(w);
+	linkage = read_linkage(w);
 	if (ptx_take(w, ".entry") || ptx_take(w, ".func"))
-		read_function(w, ptx);
-	else if (!read_declaration(w, is_extern, ptx))
+		read_function(w, linkage.is_weak, ptx);
+	else if (!read_declaration(w, linkage.is_extern, ptx))
 		ptx_fail(w);
 }
 

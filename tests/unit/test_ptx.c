@@ -210,6 +210,9 @@ static void functions_of_the_devices_runtime_are_seen(void **state)
 		{".extern .func (.param .b32 r) __cuda_syscall_cnpv2GetLastError\n(\n)\n;", true,
 			false},
 		{".extern .func mallocate (.param .b64 s);", false, false},
+		{".visible .entry malloc() { ret; } .func vprintf() { ret; }", false, false},
+		{".weak .func malloc() { ret; }", true, false},
+		{".func malloc() { ret; } .extern .func malloc();", true, false},
 		{".entry malloc_k(.param .u64 malloc) { ret; } // malloc vprintf", false, false},
 	};
 	struct ptx ptx;

@@ -127,7 +127,9 @@ struct region_device {
 	_Atomic uint64_t context_measured_ns;
 	/* What the device's own runtime was measured to take of a context (runtime.c); 0: not yet. */
 	_Atomic uint64_t heap_runtime_bytes, printf_runtime_bytes;
-	uint64_t unused[5];
+	/* PID << 32 | slot + 1 of the process that loads what may bring that unreserved (load_turn.c); 0: none does. */
+	_Atomic uint64_t loading;
+	uint64_t unused[4];
 };
 
 /* What a process has found out. */

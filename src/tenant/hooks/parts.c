@@ -17,6 +17,7 @@
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/launching.h"
 #include "tenant/memory/libraries.h"
+#include "tenant/memory/load_turn.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/makings.h"
 #include "tenant/memory/managed_data.h"
@@ -72,6 +73,7 @@ static const struct part parts[] = {
 	PART(holding, .life_ended = holding_life_ended),
 	PART(launching),
 	PART(libraries, .life_ended = libraries_life_ended),
+	PART(load_turn),
 	PART(local, .life_ended = local_life_ended),
 	PART(makings),
 	PART(managed_data),

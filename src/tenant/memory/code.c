@@ -34,7 +34,8 @@ CUresult code_check(const struct image *image)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
+/* is_open: it may bring the device's own runtime unreserved. */
+static CUresult load_begin(const struct image *image, bool is_open, struct code_load *ret_load)
 {
 	uint64_t bound = CODE_STEP_BYTES, runtime = 0, current = current_since();
 	struct device *device;
@@ -45,8 +46,13 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 		r = runtime_load_begin(image, &runtime);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (state_enter() == STATE_OPEN && state_current_device(&device) == CUDA_SUCCESS)
+	if (state_enter() == STATE_OPEN && state_current_device(&device) == CUDA_SUCCESS) {
+		if (is_open && !load_turn_begin(device, &ret_load->turn)) {
+			log_error("other code takes too long to be loaded, so some is refused");
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
 		reconcile_before(device);
+	}
 	bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
@@ -56,9 +62,17 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)
 		r = managed_data_begin(image->managed_bytes, &ret_load->managed);
 	ret_load->managed.current = current;
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS) {
 		guard_cancel(&ret_load->guard);
+		load_turn_end(&ret_load->turn);
+	}
 	return r;
+}
+
+CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
+{
+	return load_begin(
+		image, state_enter() == STATE_OPEN && runtime_load_is_open(image), ret_load);
 }
 
 /* What nobody has measured was not judged, unless the image told all. */
@@ -67,7 +81,7 @@ static bool is_measured(const struct image *image, const struct code_load *load)
 	return image->is_known || load->guard.growth.is_measured;
 }
 
-bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
+static bool end_load(const struct image *image, struct code_load *load, const void *owner)
 {
 	struct guard *guard = &load->guard;
 	bool has_room;
@@ -80,6 +94,14 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 	has_room = guard_end(guard) && load->is_kept && is_measured(image, load);
 	FAULT("code: loaded");
 	runtime_loaded(image, owner, guard->life, guard_known_bytes(guard));
+	return has_room;
+}
+
+bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
+{
+	bool has_room = end_load(image, load, owner);
+
+	load_turn_end(&load->turn);
 	return has_room;
 }
 
@@ -150,6 +172,7 @@ static CUresult use_pinned(const void *handle, struct code_use *ret_use)
 {
 	CUlibrary library = code_used(ret_use);
 	uint64_t current = current_since();
+	bool is_there;
 	CUresult r;
 
 	if (marks_is_launched((CUfunction)use_of(handle), NULL))
@@ -161,10 +184,12 @@ static CUresult use_pinned(const void *handle, struct code_use *ret_use)
 		ret_use->library_number = libraries_number(ret_use->library);
 		ret_use->life = contexts_life_current();
 		ret_use->image = image_of(ret_use->library);
-		r = code_load_begin(&ret_use->image, &ret_use->load);
+		/* Its data is there, and the runtime that it needs. */
+		is_there = is_used_here(ret_use->library);
+		r = is_there ? load_begin(&ret_use->image, false, &ret_use->load)
+			     : code_load_begin(&ret_use->image, &ret_use->load);
 		ret_use->load.guard.current = ret_use->load.managed.current = current;
-		/* Its data is there. */
-		if (is_used_here(ret_use->library))
+		if (is_there)
 			ret_use->load.guard.is_open_ended = false;
 		if (r != CUDA_SUCCESS)
 			libraries_leave();

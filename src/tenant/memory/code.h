@@ -16,13 +16,15 @@
 #include "tenant/memory/code_pins.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/image.h"
+#include "tenant/memory/load_turn.h"
 #include "tenant/memory/marks.h"
 
 /* An image that is being loaded. */
 struct code_load {
 	struct guard guard;
 	struct charge managed; /* for its managed variables */
-	bool is_kept;	       /* at the end: that charge is, or was for nothing */
+	struct load_turn turn;
+	bool is_kept; /* at the end: that charge is, or was for nothing */
 };
 
 /* Refuses an image of which neither the image tells nor NVML shows what it takes. */

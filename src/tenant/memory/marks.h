@@ -90,7 +90,7 @@ void marks_put(uintptr_t handle, uint32_t generation);
 /*
  * Around a change of the room for frames: each is to be looked at once more, and none is launched unseen until the change is
  * in the books. A launch that has been found to take nothing, and has not come to the driver, is the exception, unless it is waited for
- * (launching.h); what it takes is found by the next comparison.
+ * (launching.h, SECURITY.md); what it takes is found by the next comparison.
  */
 void marks_room_begin(void);
 void marks_room_end(void);

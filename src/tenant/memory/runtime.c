@@ -149,6 +149,14 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+bool runtime_load_is_open(const struct image *image)
+{
+	uint64_t flags = known(contexts_life_current()).a;
+
+	return !image->is_known || (image->has_heap && flags & HAS_HEAP_RUNTIME) ||
+	       (image->has_printf && flags & HAS_PRINTF_RUNTIME);
+}
+
 void runtime_loaded(const struct image *image, bool is_there, uint64_t life, uint64_t grown_bytes)
 {
 	uint64_t flags = 0;

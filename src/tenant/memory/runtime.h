@@ -15,6 +15,12 @@
 CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes) MUST_CHECK;
 
 /*
+ * Whether that load may bring more of it than that: what the image does not tell, or what is noted as being there by what images said that
+ * need not have used it.
+ */
+bool runtime_load_is_open(const struct image *image);
+
+/*
  * The driver was asked to load the image into the current context. One that tells nothing may use the heap. grown_bytes
  * is what the load is known to have taken; 0: not known. life is the context's; 0: another one was made current meanwhile.
  */

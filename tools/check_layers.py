@@ -49,6 +49,11 @@ ALLOWED = {("src/tenant/memory/oom.c", "kill"), ("src/tenant/compute/signals.c",
 EVENTS = re.compile(r"\bcuda[ \t]*\.[ \t]*(cuEventCreate|cuEventDestroy(?:_v2)?)\b[ \t]*\(")
 WITH_EVENTS = ("src/tenant/driver/own_events.c", "src/tenant/hooks/hook_event.c")
 
+# Of a setuid program the environment is its caller's: all that ends up in the library asks one file (tenant/slice/environment.h).
+ENVIRONMENT = re.compile(r"(?<![\w.>])(getenv|secure_getenv|environ|__environ|_environ)\b")
+WITHOUT_ENVIRONMENT = ("base", "policy", "region", "gpu", "tenant")
+WITH_ENVIRONMENT = "src/tenant/slice/environment.c"
+
 NEVER_BY_POLICY = {
     "takes memory": "malloc calloc realloc free strdup strndup asprintf mmap alloca",
     "reads a clock": "clock_gettime gettimeofday time clock_now_ns clock_coarse_ns nanosleep",
@@ -136,6 +141,15 @@ def check_events(path, bare):
                "%s() makes or ends an event that the program may record; use own_events.h" % match.group(1))
 
 
+def check_environment(path, bare):
+    if (path == WITH_ENVIRONMENT or not path.startswith("src/") or
+            layers.module_of(path).split("/")[0] not in WITHOUT_ENVIRONMENT):
+        return
+    for match in ENVIRONMENT.finditer(bare):
+        yield (csource.line_of(bare, match.start()),
+               "%s reads the environment, which may be another user's; ask %s" % (match.group(1), WITH_ENVIRONMENT))
+
+
 def check_policy_data(path, bare):
     if layers.module_of(path) != "policy":
         return
@@ -171,7 +185,7 @@ def check(root):
             findings.append((path, 1, "module '%s' has no row in tools/layers.py; say what it "
                              "may use" % me))
         for line, what in [*check_includes(root, path, text), *check_words(path, bare),
-                           *check_events(path, bare),
+                           *check_events(path, bare), *check_environment(path, bare),
                            *check_policy_data(path, bare), *check_types(path, bare)]:
             findings.append((path, line, what))
     return sorted(set(findings))

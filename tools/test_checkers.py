@@ -104,6 +104,16 @@ class Layers(Tree):
         self.put("src/tenant/compute/events.c", TOP + "/* nothing */\n")
         self.is_content("check_layers.py")
 
+    def test_the_environment_is_read_in_one_file(self):
+        for name in ("tenant/slice/environment", "node/machine"):
+            self.put("src/%s.c" % name, TOP + "char *f(void)\n{\n\treturn getenv(\"A\");\n}\n")
+        self.is_content("check_layers.py")
+        self.put("src/tenant/slice/quota.c", TOP + "void f(void)\n{\n\tread_with(getenv);\n}\n")
+        self.finds("check_layers.py", "src/tenant/slice/quota.c:5: getenv reads the environment")
+        self.put("src/tenant/slice/quota.c", TOP + "/* nothing */\n")
+        self.put("src/region/turn.c", TOP + "void f(void)\n{\n\tg(environ[0]);\n}\n")
+        self.finds("check_layers.py", "src/region/turn.c:5: environ reads the environment")
+
     def test_a_guest_that_exits_is_found(self):
         self.put("src/tenant/slice/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
         self.finds("check_layers.py", "src/tenant/slice/init.c:5: exit() ends the host process")

@@ -40,12 +40,12 @@ static int refuse(const struct state_file_why *why, const char *path, const char
 
 int machine_state_path(char *ret_path, size_t size)
 {
-	const char *named = getenv("VGPU_SIM_STATE");
+	const char *named = secure_getenv("VGPU_SIM_STATE");
 	const char *folder = "/dev/shm";
 	int n;
 
 	if (access(folder, W_OK | X_OK) != 0) {
-		folder = getenv("TMPDIR");
+		folder = secure_getenv("TMPDIR");
 		if (!folder || !*folder)
 			folder = "/tmp";
 	}
@@ -181,7 +181,7 @@ static int load_board(const char *name, struct board *ret_board, const struct st
 	int r;
 
 	if (!name)
-		name = getenv("VGPU_SIM_BOARD");
+		name = secure_getenv("VGPU_SIM_BOARD");
 	if (!name || !*name)
 		name = BOARD_DEFAULT;
 	r = board_load(name, ret_board, why->text, why->size);

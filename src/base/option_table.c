@@ -143,7 +143,9 @@ void option_table_read(const struct option_row *rows, size_t count,
 			struct option_fault fault = {.row = row, .name = name};
 
 			option_name(row, i, name, sizeof(name));
-			fault.value = source->lookup(source->context, name);
+			fault.value = row->kind == OPTION_PATH && source->has_no_paths
+					      ? NULL
+					      : source->lookup(source->context, name);
 			/* `env NAME= program` leaves an empty value behind: the same as unset */
 			if (fault.value && !*fault.value)
 				fault.value = NULL;

@@ -2,6 +2,7 @@
 /* Options from an environment, by a table of the program's: read once, checked whole, never guessed at. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ enum option_kind {
 	OPTION_CHOICE, /* unsigned: which word; words are a space apart, and spellings of one a '|' */
 	OPTION_LEVELS, /* const char *: log levels by topic */
 	OPTION_TEXT,   /* const char *: the environment's own string */
+	OPTION_PATH,   /* the same, of a file or folder that is opened or made */
 };
 
 #define OPTION_MEMBERS 16 /* of a family, whose name ends in "_<i>": i is 0 to 15 */
@@ -39,6 +41,7 @@ struct option_source {
 	const char *(*lookup)(void *context, const char *name);		 /* NULL, or the value */
 	void (*report)(void *context, const struct option_fault *fault); /* NULL: nowhere */
 	void *context;
+	bool has_no_paths; /* what it says of OPTION_PATH is not asked for */
 };
 
 /* Writes every field of the table into the program's struct. Values must live as long as it. */

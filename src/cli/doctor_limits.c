@@ -244,6 +244,11 @@ void limits_judge(const struct patient *patient, struct findings *notes, struct 
 			"process %d: GPU_CORE_UTILIZATION_POLICY is disable, "
 			"so " ENVIRONMENT_COMPUTE " is not kept",
 			patient->pid);
+	if (seen->has_rights_of_file)
+		diagnosis_add(notes,
+			"process %d: it runs with rights of its file's (setuid, setgid or "
+			"capabilities), so of its environment only limits count, and no path",
+			patient->pid);
 	if (limits_mps(patient))
 		judge_mps(patient, notes, problems);
 	if (is_client(patient) || !has_compute_limit(patient))

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -42,6 +43,22 @@ static int read_environment(int pid, char **ret_text)
 	*ret_text = text;
 	text = NULL;
 	return 0;
+}
+
+/* As the kernel told the dynamic linker (tenant/slice/environment.h). What cannot be read counts as none of these. */
+static bool has_rights_of_file(int pid)
+{
+	unsigned long words[2 * 64];
+	char path[64];
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	if (file_read(path, (char *)words, sizeof(words), &length) < 0)
+		return false;
+	for (size_t i = 0; i + 1 < length / sizeof(*words) && words[i] != AT_NULL; i += 2)
+		if (words[i] == AT_SECURE)
+			return words[i + 1];
+	return false;
 }
 
 /* The context is the zero-ended strings of an environment. */
@@ -212,14 +229,18 @@ static int find_nearest(int pid, const char *path, struct far *far, bool *ret_is
 }
 
 /* Where nothing names one, by who the process is and what it sees there. */
-static void find_default(int pid, char ret_path[REGION_DEFAULT_BYTES])
+static void find_default(int pid, bool is_own, char ret_path[REGION_DEFAULT_BYTES])
 {
+	static const struct file_identity none = {.owner = (uid_t)-1};
 	struct file_identity there;
 	bool is_there = far_identify(pid, REGION_DEFAULT_PATH, &there) == 0;
 	uid_t user;
 
-	region_default_path_of(
-		user_of_process(pid, &user) ? user : geteuid(), is_there ? &there : NULL, ret_path);
+	region_default_path_of(user_of_process(pid, &user) ? user : geteuid(),
+		is_own	   ? &none
+		: is_there ? &there
+			   : NULL,
+		ret_path);
 }
 
 static void read_region(int pid, struct inspection *i)
@@ -231,7 +252,7 @@ static void read_region(int pid, struct inspection *i)
 	bool is_its_own;
 	int outcome;
 
-	find_default(pid, own);
+	find_default(pid, i->has_rights_of_file, own);
 	if (i->shares[0].share.region[0])
 		path = i->shares[0].share.region;
 	else if (i->shares[1].share.region[0])
@@ -265,8 +286,11 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 	i.is_readable = i.is_there && look_is_allowed(pid) &&
 			read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
 	if (i.is_readable) {
-		const struct option_source source = {.lookup = look_up, .context = i.environment};
+		const struct option_source source = {.lookup = look_up,
+			.context = i.environment,
+			.has_no_paths = has_rights_of_file(pid)};
 
+		i.has_rights_of_file = source.has_no_paths;
 		options_read(&i.options, &source);
 		i.preloaded_by = find_preload(pid, i.environment);
 		find_before(look_up(i.environment, "LD_PRELOAD"), i.before, sizeof(i.before));

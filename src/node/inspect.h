@@ -38,7 +38,8 @@ struct inspection {
 	struct inspected_share shares[INSPECT_SHARES];
 	struct inspected_region region;
 	struct options options;
-	char *environment; /* zero-ended strings; the options point into it */
+	bool has_rights_of_file; /* setuid and the like: no path of its environment counts */
+	char *environment;	 /* zero-ended strings; the options point into it */
 };
 
 /* Looks at the process. The caller clears. */

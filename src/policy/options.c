@@ -54,7 +54,7 @@ void options_read(struct options *ret_options, const struct option_source *sourc
 {
 	struct options o = {.is_broken = false};
 	struct reading reading = {.options = &o, .source = source};
-	const struct option_source ours = {look_up, report, &reading};
+	const struct option_source ours = {look_up, report, &reading, source->has_no_paths};
 
 	option_table_read(options_table, options_table_count, &ours, &o);
 	for (unsigned i = 0; i < OPTIONS_DEVICES; i++) {

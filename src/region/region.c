@@ -189,13 +189,14 @@ static int judge_absent(const char *path, int why)
 }
 
 /* The file at the path, made where it is missing. What is said of it is of the file that is open, whatever has its name by then. */
-static int open_default(const char *path, int *ret_fd, struct file_identity *ret_id)
+static int open_default(
+	const char *path, mode_t roots_mode, int *ret_fd, struct file_identity *ret_id)
 {
 	_cleanup_fd_ int fd = open_file(path);
 	int r;
 
 	if (fd == -ENOENT) {
-		r = region_make(path, geteuid() ? 0600 : 0666);
+		r = region_make(path, geteuid() ? 0600 : roots_mode);
 		if (r)
 			return r;
 		fd = open_file(path);
@@ -211,12 +212,12 @@ static int open_default(const char *path, int *ret_fd, struct file_identity *ret
 	return 0;
 }
 
-int region_open_default(const char *path, struct region *ret_region)
+int region_open_default(const char *path, mode_t roots_mode, struct region *ret_region)
 {
 	struct region region = REGION_NULL;
 	struct file_identity id;
 	_cleanup_fd_ int fd = -1;
-	int r = open_default(path, &fd, &id);
+	int r = open_default(path, roots_mode, &fd, &id);
 
 	/* Of two names that were looked at one after the other, another program of the user's may have seen the other one free. */
 	if (r == 0 && strcmp(path, REGION_DEFAULT_PATH) == 0 && has_own())

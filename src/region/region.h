@@ -61,11 +61,11 @@ void region_default_path_of(
 bool region_is_strangers(const struct file_identity *id, uid_t user);
 
 /*
- * Opens the region at that path, as region_open() does. REGION_E_STRANGERS where it is neither this user's nor root's, or, at
+ * Opens the region at that path, as region_open() does; one that root makes has that mode. REGION_E_STRANGERS where it is neither this user's nor root's, or, at
  * REGION_DEFAULT_PATH, the user has one at region_own_path(), which is then to be opened. One
  * that is not root's is this user's alone to write to: whoever else could cut it short would end its processes.
  */
-int region_open_default(const char *path, struct region *ret_region) MUST_CHECK;
+int region_open_default(const char *path, mode_t roots_mode, struct region *ret_region) MUST_CHECK;
 
 /*
  * Opens the region at path, creating it whole and atomically where there is none (mode 0666,

@@ -83,12 +83,48 @@ static void a_default_region_that_comes_and_goes_refuses_nobody(void **state)
 	assert_string_equal(said->out, "32\ncudevshr.cache.54322 54322\n");
 }
 
+/* A setuid program of root's that Alice starts, where the library is in the machine's list: nothing of root's is made where she says. */
+static void a_setuid_programs_environment_names_no_path(void **state)
+{
+	static const char run[] =
+		AS "export A LIBRARY DRIVER NVML TENANT; cd /; unshare -m sh -c '\n"
+		   "mkdir -p /tmp/o; mount -t tmpfs none /tmp/o; mkdir /tmp/o/up /tmp/o/work\n"
+		   "mount -t overlay -o lowerdir=/etc,upperdir=/tmp/o/up,workdir=/tmp/o/work "
+		   "none /etc || exit 77\n"
+		   "rm -f /tmp/cudevshr.cache*; mkdir /etc/traps; "
+		   "(umask 077; printf \"vgpu-share 1\\ndevice * memory 512m\\nend\\n\" "
+		   ">/etc/traps/share)\n"
+		   "cp \"$TENANT\" /tmp/o/render\n"
+		   "chmod 4755 /tmp/o/render; %s\n"
+		   "{ echo \"$LIBRARY\"; ls \"$DRIVER\"/libcuda.so.1 \"$NVML\"/libnvidia-ml.so.1; "
+		   "} >/etc/ld.so.preload\n"
+		   "setpriv --reuid $A --regid $A --clear-groups env %s "
+		   "CUDA_DEVICE_MEMORY_SHARED_CACHE=/etc/traps/region VGPU_TURNS=/etc/traps/turns "
+		   "CUDA_DEVICE_SM_LIMIT=50 VGPU_SHARE=/etc/traps/share VGPU_LOG=trace "
+		   "/tmp/o/render --blocks 1 | sed -n \"s/.*H200, //; s/, of them.*//p\"\n"
+		   "rm /etc/ld.so.preload; ls -A /etc/traps; rm -rf /dev/shm/vgpu-sim-$A\n"
+		   "stat -c \"%%n %%u %%a\" /tmp/cudevshr.cache* /tmp/o/books 2>/dev/null\n"
+		   "rm -f /tmp/cudevshr.cache*'";
+	const struct said *said = tool_run(run, ":", "CUDA_DEVICE_MEMORY_LIMIT=2g");
+
+	if (said->status == 77)
+		skip();
+	assert_string_equal(said->out, "2.00 GiB\nshare\n/tmp/cudevshr.cache.0 0 600\n");
+	assert_null(strstr(said->err, "level=trace"));
+	said = tool_run(run,
+		"mkdir -p /etc/vgpu; printf \"vgpu-share 1\\nregion /tmp/o/books\\ndevice * memory "
+		"1g\\nend\\n\" >/etc/vgpu/share",
+		"");
+	assert_string_equal(said->out, "1.00 GiB\nshare\n/tmp/o/books 0 666\n");
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_default_region_is_no_other_users, users_clear),
 		cmocka_unit_test_setup(
 			a_default_region_that_comes_and_goes_refuses_nobody, users_clear),
+		cmocka_unit_test_setup(a_setuid_programs_environment_names_no_path, users_clear),
 	};
 
 	return cmocka_run_group_tests_name("cli users tenant", tests, users_set_up, NULL);

@@ -20,6 +20,9 @@ static char *lookup(const char *name)
 	return NULL;
 }
 
+/* Whether that environment is of somebody else than the program's rights. */
+static bool is_anothers;
+
 struct report {
 	struct options options;
 	uint8_t levels[LOG_TOPIC_COUNT];
@@ -30,7 +33,7 @@ static struct report *report;
 static int read_them(int fd, void *argument)
 {
 	capture_begin(&report->err);
-	environment_read(&report->options, lookup);
+	environment_read(&report->options, lookup, is_anothers);
 	capture_end(&report->err);
 	for (int i = 0; i < LOG_TOPIC_COUNT; i++)
 		report->levels[i] = log_levels[i];
@@ -162,6 +165,32 @@ static void paths_are_the_environments_own_strings(void **state)
 
 	assert_ptr_equal(o->region_path, set[1]);
 	assert_ptr_equal(o->share_path, set[3]);
+}
+
+static void of_anothers_environment_limits_alone_are_taken(void **state)
+{
+	static const char *const set[] = {"CUDA_DEVICE_MEMORY_SHARED_CACHE", "/etc/a", "VGPU_SHARE",
+		"/etc/b", "VGPU_TURNS", "/etc/c", "VGPU_LOG", "trace", "LIBCUDA_LOG_LEVEL", "4",
+		"CUDA_DEVICE_MEMORY_LIMIT", "1g", "CUDA_DEVICE_SM_LIMIT_2", "30", NULL};
+	const struct options *o;
+
+	is_anothers = true;
+	o = read_from(set);
+	is_anothers = false;
+	assert_null(o->region_path);
+	assert_null(o->share_path);
+	assert_null(o->turns_path);
+	for (int i = 0; i < LOG_TOPIC_COUNT; i++)
+		assert_int_equal(report->levels[i], LOG_WARN);
+	assert_int_equal(o->memory_limit_bytes, UINT64_C(1) << 30);
+	assert_int_equal(o->cores_of_percent[2], 30);
+}
+
+/* A path that a new option names is none that a setuid program makes. */
+static void every_option_that_is_a_text_says_whether_it_is_a_path(void **state)
+{
+	for (size_t i = 0; i < options_table_count; i++)
+		assert_int_not_equal(options_table[i].kind, OPTION_TEXT);
 }
 
 static void the_numbered_log_level_is_off_to_debug(void **state)
@@ -405,6 +434,8 @@ int main(void)
 		cmocka_unit_test(one_broken_quota_breaks_them_all_and_is_named),
 		cmocka_unit_test(a_value_with_control_bytes_cannot_forge_a_line),
 		cmocka_unit_test(paths_are_the_environments_own_strings),
+		cmocka_unit_test(of_anothers_environment_limits_alone_are_taken),
+		cmocka_unit_test(every_option_that_is_a_text_says_whether_it_is_a_path),
 		cmocka_unit_test(the_numbered_log_level_is_off_to_debug),
 		cmocka_unit_test(a_log_level_that_is_none_is_said_and_changes_nothing),
 		cmocka_unit_test(the_levels_by_topic_are_stronger_than_the_number),

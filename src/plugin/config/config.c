@@ -142,7 +142,8 @@ static int read_without_file(const struct reading *reading, struct config *confi
 
 static int read_flags(struct reading *reading, struct config *config, bool has_file)
 {
-	const struct option_source source = {look_up, report, reading};
+	const struct option_source source = {
+		.lookup = look_up, .report = report, .context = reading};
 	int result;
 
 	for (unsigned i = 0; i < FLAG_COUNT; i++) {

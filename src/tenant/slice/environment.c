@@ -3,6 +3,9 @@
 #define LOG_TOPIC LOG_OPTIONS
 #include "tenant/slice/environment.h"
 
+#include <stdlib.h>
+#include <sys/auxv.h>
+
 #include "base/log.h"
 
 struct environment {
@@ -46,7 +49,7 @@ static void report(void *context, const struct option_fault *fault)
 /* Levels are set before the rest is read, as they count for what is said of it. */
 static void set_levels(const struct option_source *source)
 {
-	const struct option_source quiet = {source->lookup, NULL, source->context};
+	const struct option_source quiet = {.lookup = source->lookup, .context = source->context};
 	const char *unknown;
 	struct options o;
 
@@ -57,11 +60,28 @@ static void set_levels(const struct option_source *source)
 		log_set_levels(o.log_levels, &unknown);
 }
 
-void environment_read(struct options *ret_options, char *(*lookup)(const char *name))
+bool environment_is_anothers(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
+
+const char *environment_value(const char *name)
+{
+	return getenv(name);
+}
+
+void environment_read(
+	struct options *ret_options, char *(*lookup)(const char *name), bool is_anothers)
 {
 	struct environment environment = {lookup};
-	const struct option_source source = {look_up, report, &environment};
+	const struct option_source source = {look_up, report, &environment, is_anothers};
 
-	set_levels(&source);
+	if (!is_anothers)
+		set_levels(&source);
 	options_read(ret_options, &source);
+}
+
+void environment_read_own(struct options *ret_options)
+{
+	environment_read(ret_options, getenv, environment_is_anothers());
 }

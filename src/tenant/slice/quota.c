@@ -12,7 +12,6 @@
 #include "tenant/slice/quota.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -109,8 +108,8 @@ static int load(struct source *source)
 
 static void read_mps(void)
 {
-	const char *pipe = grant_mps_pipe(getenv("CUDA_MPS_PIPE_DIRECTORY"));
-	const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	const char *pipe = grant_mps_pipe(environment_value("CUDA_MPS_PIPE_DIRECTORY"));
+	const char *percent = environment_value("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 
 	/* One that is too long is no share's. */
 	if (strlen(pipe) < sizeof(quota.mps_pipe))
@@ -134,6 +133,8 @@ static void find_names(void)
 	region_own_path(quota.own_region);
 	if (region[0])
 		strcpy(quota.share_region, region);
+	else if (environment_is_anothers())
+		strcpy(quota.share_region, quota.own_region);
 	else if (!quota.options.region_path)
 		region_default_path(quota.share_region);
 	/* relaxed: told to others with is_started */
@@ -167,7 +168,7 @@ static enum quota_mode read_all(void)
 {
 	bool is_broken;
 
-	environment_read(&quota.options, getenv);
+	environment_read_own(&quota.options);
 	read_mps();
 	is_broken = quota.options.is_broken;
 	is_broken |= !load_system();

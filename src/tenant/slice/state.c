@@ -26,6 +26,7 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tenant/driver/attach.h"
+#include "tenant/slice/environment.h"
 #include "tenant/slice/parts.h"
 #include "tenant/slice/quota.h"
 
@@ -131,15 +132,19 @@ static const char *find_remedy(int r)
 	}
 }
 
-/* Another user may make a file at the common path at any moment, and remove it: it is looked at when it is used. */
+/*
+ * Another user may make a file at the common path at any moment, and remove it: it is looked at when it is used. What root makes
+ * there is for all, but not where who started the program is somebody else.
+ */
 static int open_default(void)
 {
-	int r = region_open_default(quota_region_path(), &state.region);
+	mode_t roots_mode = environment_is_anothers() ? 0600 : 0666;
+	int r = region_open_default(quota_region_path(), roots_mode, &state.region);
 
 	if (r != REGION_E_STRANGERS)
 		return r;
 	quota_take_own_region();
-	return region_open_default(quota_region_path(), &state.region);
+	return region_open_default(quota_region_path(), roots_mode, &state.region);
 }
 
 static enum state_mode open_region(void)

@@ -43,14 +43,36 @@ static void lower(struct limit *l, uint64_t memory_bytes, const char *memory_fro
 		l->compute_from = compute_from;
 }
 
-static void lower_by_share(struct limit *l, const struct inspected_share *from)
+static bool is_in_force(const struct inspected_share *s)
+{
+	return s->path && !s->why;
+}
+
+/* What the machine's share says of the device's time; NULL without one (grant_bind()). */
+static const struct share_compute *find_binding(const struct inspection *seen, const char *uuid)
+{
+	static const struct share_compute none;
+	const struct inspected_share *system = &seen->shares[0];
+	const struct share_device *line =
+		is_in_force(system) ? share_device(&system->share, uuid) : NULL;
+
+	if (!system->path)
+		return NULL;
+	return line ? &line->compute : &none;
+}
+
+/* binding: NULL for the machine's own. */
+static void lower_by_share(
+	struct limit *l, const struct inspected_share *from, const struct share_compute *binding)
 {
 	const struct share_device *line = share_device(&from->share, l->uuid);
-	static const struct share_compute none;
+	struct share_compute compute = {.cores_permille = 0};
 
+	if (line)
+		compute = line->compute;
+	grant_bind(&compute, binding);
 	/* A device without a line is not granted. */
-	lower(l, line ? line->memory_bytes : 0, from->path, line ? &line->compute : &none,
-		from->path);
+	lower(l, line ? line->memory_bytes : 0, from->path, &compute, from->path);
 }
 
 /* The device's index; options of one device mean NVML's order. */
@@ -63,18 +85,15 @@ static int index_of(const struct patient *p, const char *uuid)
 }
 
 static void lower_by_environment(
-	struct limit *l, const struct options *o, int index, bool has_turns)
+	struct limit *l, const struct inspection *seen, int index, bool has_turns)
 {
+	const struct options *o = &seen->options;
 	struct share_compute compute = grant_environment_compute(o, index, has_turns);
 
+	grant_bind(&compute, find_binding(seen, l->uuid));
 	lower(l, grant_environment_bytes(o, index), ENVIRONMENT_MEMORY, &compute,
 		ENVIRONMENT_COMPUTE);
 	grant_force(&l->compute, o, &compute);
-}
-
-static bool is_in_force(const struct inspected_share *s)
-{
-	return s->path && !s->why;
 }
 
 unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHARE_DEVICES])
@@ -94,9 +113,10 @@ unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHAR
 	for (unsigned i = 0; i < count; i++) {
 		for (unsigned s = 0; s < INSPECT_SHARES; s++)
 			if (is_in_force(&seen->shares[s]))
-				lower_by_share(&ret_limits[i], &seen->shares[s]);
-		lower_by_environment(&ret_limits[i], &seen->options,
-			index_of(patient, ret_limits[i].uuid), limits_turns(patient) != NULL);
+				lower_by_share(&ret_limits[i], &seen->shares[s],
+					s ? find_binding(seen, ret_limits[i].uuid) : NULL);
+		lower_by_environment(&ret_limits[i], seen, index_of(patient, ret_limits[i].uuid),
+			limits_turns(patient) != NULL);
 	}
 	return count;
 }

@@ -50,6 +50,18 @@ bool grant_lower(struct share_compute *compute, const struct share_compute *by)
 	       compute->cap_permille != before.cap_permille;
 }
 
+void grant_bind(struct share_compute *asked, const struct share_compute *system)
+{
+	if (!system)
+		return;
+	if (!system->cores_permille) {
+		asked->cap_permille = lesser(asked->cap_permille, asked->cores_permille);
+		asked->cores_permille = 0;
+	}
+	if (asked->weight > (system->weight ? system->weight : SHARE_DEFAULT_WEIGHT))
+		asked->weight = 0;
+}
+
 void grant_force(struct share_compute *compute, const struct options *options,
 	const struct share_compute *environment)
 {

@@ -33,6 +33,14 @@ struct share_compute grant_environment_compute(
 bool grant_lower(struct share_compute *compute, const struct share_compute *by);
 
 /*
+ * What is left of what a tenant asks for by its environment or a share of its own, before grant_lower(), where the machine's share says *system
+ * of the device (all zero where it says nothing); NULL where there is no such share, and what is asked for is granted. Nobody is sure of cores or
+ * has more weight than others because he says so: cores that the machine does not promise are a cap, and a weight counts
+ * up to the machine's, which is SHARE_DEFAULT_WEIGHT where it says none.
+ */
+void grant_bind(struct share_compute *asked, const struct share_compute *system);
+
+/*
  * Under the policy "force" nothing is borrowed, also when a share has lowered the cores below the environment's: they are
  * the cap. After all others; *environment is what grant_environment_compute() said.
  */

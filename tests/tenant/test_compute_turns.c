@@ -499,10 +499,30 @@ static void whose_graphs_need_the_turns_of_two_devices_share_them(void **state)
 	}
 }
 
+/* The machine's share promises nobody anything, whatever a tenant writes into one of its own. */
+static void nobody_takes_more_by_asking_for_it(void **state)
+{
+	struct couple c = couple_of(state);
+
+	if (!node_can_have_system_share()) {
+		print_message("skipped: no right to mount an /etc of its own here\n");
+		skip();
+	}
+	c.node->system_share = "vgpu-share 1\ndevice * memory unlimited\nend\n";
+	join(&c, "cap 95", "compute launch 500");
+	join(&c, "cores 95 cap 100 weight 10000", "compute launch 500");
+	settle();
+	measure(&c, WINDOW_US);
+	c.node->system_share = NULL;
+	assert_in_range(c.permille[0], 450, 500 + LOST);
+	assert_in_range(c.permille[1], 450, 500 + LOST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(two_halves_are_halves),
+		test_with_node(nobody_takes_more_by_asking_for_it),
 		test_with_node(each_gets_its_own_share_beside_the_other),
 		test_with_node(three_get_their_shares_however_they_work),
 		test_with_node(what_nobody_uses_is_lent),

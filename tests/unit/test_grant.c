@@ -89,6 +89,47 @@ static void the_lesser_of_each_is_in_force(void **state)
 	}
 }
 
+/* What the machine's share says, what a tenant asks for, and what is in force. */
+static void what_a_tenant_asks_for_raises_nothing(void **state)
+{
+	static const struct {
+		struct share_compute system, asked, granted;
+	} rows[] = {
+		/* sure of nothing, and so for a cap alone */
+		{{0, 0, 0}, {950, 1000, 0}, {0, 950, 100}},
+		{{0, 0, 0}, {950, 950, 0}, {0, 950, 100}},
+		{{0, 300, 0}, {950, 1000, 0}, {0, 300, 100}},
+		{{0, 0, 0}, {0, 400, 0}, {0, 400, 100}},
+		{{0, 0, 0}, {0, 0, 0}, {0, 1000, 100}},
+		/* sure of the lesser */
+		{{600, 1000, 0}, {950, 1000, 0}, {600, 1000, 100}},
+		{{600, 1000, 0}, {300, 1000, 0}, {300, 1000, 100}},
+		{{600, 1000, 0}, {300, 300, 0}, {300, 300, 100}},
+		{{300, 500, 0}, {0, 200, 0}, {200, 200, 100}},
+		/* the weight of the machine's, or less */
+		{{0, 0, 0}, {0, 0, 10000}, {0, 1000, 100}},
+		{{0, 0, 0}, {0, 0, 101}, {0, 1000, 100}},
+		{{0, 0, 0}, {0, 0, 50}, {0, 1000, 50}},
+		{{0, 0, 200}, {0, 0, 10000}, {0, 1000, 200}},
+		{{0, 0, 200}, {0, 0, 150}, {0, 1000, 150}},
+		{{0, 0, 20}, {0, 0, 100}, {0, 1000, 20}},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct share_compute c = {0, SHARE_WHOLE_PERMILLE, SHARE_DEFAULT_WEIGHT};
+		struct share_compute asked = rows[i].asked;
+
+		(void)grant_lower(&c, &rows[i].system);
+		grant_bind(&asked, &rows[i].system);
+		(void)grant_lower(&c, &asked);
+		assert_memory_equal(&c, &rows[i].granted, sizeof(c));
+		/* Without a share of the machine's it is what is granted. */
+		asked = rows[i].asked;
+		grant_bind(&asked, NULL);
+		assert_memory_equal(&asked, &rows[i].asked, sizeof(asked));
+	}
+}
+
 static void what_is_forced_borrows_nothing_when_cores_are_lowered(void **state)
 {
 	const struct options forced = {.policy = OPTIONS_POLICY_FORCE},
@@ -193,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_device_has_its_own_limit_else_that_of_all),
 		cmocka_unit_test(the_environment_lends_where_others_can_be_seen),
 		cmocka_unit_test(the_lesser_of_each_is_in_force),
+		cmocka_unit_test(what_a_tenant_asks_for_raises_nothing),
 		cmocka_unit_test(what_is_forced_borrows_nothing_when_cores_are_lowered),
 		cmocka_unit_test(a_change_is_told_and_a_weight_is_none),
 		cmocka_unit_test(the_driver_has_a_pipe_of_its_own),

@@ -336,16 +336,23 @@ static bool is_divided(const struct share *share, const struct share_compute *c)
 	       quota.mps_permille <= grant_mps_percent(c) * 10;
 }
 
-static void restrict_by(struct quota_limits *t, struct share_compute *c,
-	const struct source *source, const char *uuid)
+/* What it says of the device's time; all zero where that is nothing. */
+static struct share_compute compute_of(const struct source *source, const char *uuid)
 {
 	const struct share *share = share_of(source);
-	const struct share_device *device = share_device(share, uuid);
+	const struct share_device *device = source->is_in_force ? share_device(share, uuid) : NULL;
+
+	return device && !is_divided(share, &device->compute)
+		       ? device->compute
+		       : (struct share_compute){.cores_permille = 0};
+}
+
+static void restrict_by(struct quota_limits *t, const struct source *source)
+{
+	const struct share *share = share_of(source);
 
 	if (!source->is_in_force)
 		return;
-	if (device && !is_divided(share, &device->compute))
-		grant_lower(c, &device->compute);
 	if (share->priority > t->priority)
 		t->priority = share->priority;
 	t->is_suspended |= share->is_suspended;
@@ -369,19 +376,26 @@ static int environment_compute(
 int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_limits)
 {
 	struct quota_limits t = {.priority = 0};
-	struct share_compute environment,
+	struct share_compute environment, system, own,
 		c = {.cap_permille = SHARE_WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT};
+	/* One that is there and cannot be read promises nothing, too. */
+	const struct share_compute *binding = quota.system.path ? &system : NULL;
 	int r = environment_compute(uuid, is_contended, &environment);
 
 	if (r < 0)
 		return r;
-	grant_lower(&c, &environment);
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	if (quota.options.has_priority || (!quota.system.is_in_force && !quota.own.is_in_force))
 		t.priority = (uint8_t)quota.options.priority;
-	/* The system's share has the last word on what cannot be compared: the weight. */
-	restrict_by(&t, &c, &quota.own, uuid);
-	restrict_by(&t, &c, &quota.system, uuid);
+	restrict_by(&t, &quota.own);
+	restrict_by(&t, &quota.system);
+	system = compute_of(&quota.system, uuid);
+	own = compute_of(&quota.own, uuid);
+	grant_bind(&own, binding);
+	grant_bind(&environment, binding);
+	grant_lower(&c, &system);
+	grant_lower(&c, &own);
+	grant_lower(&c, &environment);
 	grant_force(&c, &quota.options, &environment);
 	t.cores_permille = c.cores_permille;
 	t.cap_permille = c.cap_permille;

@@ -75,8 +75,9 @@ static void tell_stuck(void)
 	if (!count)
 		return;
 	(void)err_set(&told, ETIMEDOUT,
-		"of %u process%s, %d%s, /proc does not answer, as of one that stands still in "
-		"exec: %s not looked at, and what %s mapped may be regions; to end %s helps",
+		"of %u process%s, %d%s, /proc does not answer, as of one that stands still in exec "
+		"or "
+		"mmap: %s not looked at, and what %s mapped may be regions; to end %s helps",
 		count, count == 1 ? "" : "es", (int)first, count == 1 ? "" : " the first",
 		count == 1 ? "it was" : "they and others of their users were",
 		count == 1 ? "it has" : "these have", count == 1 ? "it" : "them");

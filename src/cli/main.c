@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	int r, status = 0;
 
 	opterr = 0;
-	look_begin(probe_answers);
+	look_begin(&probe_helper);
 	if (!command)
 		r = command_refuse(
 			&err, "there is no command '%s'; `vgpu help` lists them", argv[1]);

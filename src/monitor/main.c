@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	/* A user's process that stands still is to hold up no scrape. Without root it would look at processes of its own user alone. */
 	if (geteuid() == 0)
-		look_begin(probe_answers);
+		look_begin(&probe_helper);
 	if (service_run(&service, &settings, &err)) {
 		log_error("the monitor ends", STR("why", err.text));
 		return EXIT_FAILED;

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "node/far.h"
 #include "node/look.h"
+#include "node/mappings.h"
 #include "node/user.h"
 #include "region/filesystem.h"
 #include "region/process.h"
@@ -28,21 +29,9 @@
 /* Ends with an empty string, whatever the process has made of it. */
 static int read_environment(int pid, char **ret_text)
 {
-	_cleanup_free_ char *text = calloc(1, ENVIRONMENT_BYTES + 1);
-	char path[64];
 	size_t length;
-	int r;
 
-	if (!text)
-		return -ENOMEM;
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	r = file_read(path, text, ENVIRONMENT_BYTES, &length);
-	if (r < 0)
-		return r;
-	text[length] = text[length + 1] = '\0';
-	*ret_text = text;
-	text = NULL;
-	return 0;
+	return look_read(pid, "environ", ENVIRONMENT_BYTES, ret_text, &length);
 }
 
 /* As the kernel told the dynamic linker (tenant/slice/environment.h). What cannot be read counts as none of these. */
@@ -80,33 +69,29 @@ const char *inspect_option(const struct inspection *inspection, const char *name
 }
 
 /*
- * Takes over the path in a line of /proc/PID/maps, where it is the library's and none was seen before. What nobody can run is a file of that
+ * Takes over the path of a mapping, where it is the library's and none was seen before. What nobody can run is a file of that
  * name, and no library.
  */
-static void take_path(char *line, const char *library, char *ret_path, size_t size)
+static void take_path(const struct mapping *m, const char *library, char *ret_path, size_t size)
 {
-	const char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') + 1 : NULL;
-	const char *access = strchr(line, ' ');
-	bool is_run = access && strlen(access) > 4 && access[3] == 'x';
+	const char *slash = m->path[0] == '/' ? strrchr(m->path, '/') : NULL;
 
-	if (name && is_run && !*ret_path && strncmp(name, library, strlen(library)) == 0)
-		snprintf(ret_path, size, "%.*s", (int)strcspn(path, "\n"), path);
+	if (slash && m->is_run && !*ret_path && strncmp(slash + 1, library, strlen(library)) == 0)
+		snprintf(ret_path, size, "%s", m->path);
 }
 
 static bool find_libraries(int pid, struct inspection *i)
 {
-	_cleanup_free_ char *line = NULL;
-	_cleanup_file_ FILE *maps = NULL;
-	size_t capacity = 0;
-	char path[64];
+	struct mappings all;
+	struct mapping m;
+	int r = mappings_open(pid, &all);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	while (maps && getline(&line, &capacity, maps) > 0) {
-		take_path(line, LIBRARY, i->library, sizeof(i->library));
-		take_path(line, DRIVER, i->driver, sizeof(i->driver));
+	while (r == 0 && mappings_next(&all, &m)) {
+		take_path(&m, LIBRARY, i->library, sizeof(i->library));
+		take_path(&m, DRIVER, i->driver, sizeof(i->driver));
 	}
-	return maps;
+	mappings_close(&all);
+	return r == 0;
 }
 
 /* Whether the list of the dynamic linker, as the process sees it, names that. */

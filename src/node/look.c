@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "node/status.h"
@@ -18,6 +20,7 @@
 #define STUCK_MOST    256
 #define STUCK_OF_USER 4
 #define STUCK_NS      UINT64_C(10000000000) /* one that did not answer is not asked again */
+#define READ_BYTES    16384
 #define MAP_BYTES     4096 /* of a namespace's map of users: who has more lines has them from root */
 
 /* Whether the lines map a number to this one. What is mapped in each line is told as the reader's namespace has it. */
@@ -60,7 +63,7 @@ static bool is_own(pid_t pid)
 	return folder.owner == geteuid() || is_in_namespace_of(pid, geteuid());
 }
 
-static bool (*ask)(pid_t pid);
+static const struct look_helper *helper; /* NULL: none */
 
 /* Those that did not answer. */
 static struct {
@@ -100,23 +103,29 @@ static bool is_known_as_stuck(pid_t pid, uid_t user)
 	return false;
 }
 
+static void note_stuck(pid_t pid)
+{
+	uid_t user;
+
+	if (stuck.count == STUCK_MOST || !status_read_real(pid, &user))
+		return;
+	stuck.list[stuck.count].pid = pid;
+	stuck.list[stuck.count].user = user;
+	stuck.list[stuck.count++].until_ns = clock_now_ns() + STUCK_NS;
+}
+
 static bool answers(pid_t pid)
 {
-	uint64_t now_ns = clock_now_ns();
 	uid_t user = 0;
 
-	if (!ask || pid == getpid())
+	if (!helper || pid == getpid())
 		return true;
-	forget(now_ns);
+	forget(clock_now_ns());
 	if (stuck.count && status_read_real(pid, &user) && is_known_as_stuck(pid, user))
 		return false;
-	if (ask(pid))
+	if (helper->answers(pid))
 		return true;
-	if (stuck.count < STUCK_MOST && status_read_real(pid, &user)) {
-		stuck.list[stuck.count].pid = pid;
-		stuck.list[stuck.count].user = user;
-		stuck.list[stuck.count++].until_ns = now_ns + STUCK_NS;
-	}
+	note_stuck(pid);
 	return false;
 }
 
@@ -147,8 +156,79 @@ bool look_is_allowed_for(pid_t pid, uid_t owner)
 	return look_is_allowed(pid);
 }
 
-void look_begin(bool (*answers_of)(pid_t pid))
+/* Two zero bytes end the text, as an empty string ends an environment. */
+static int read_all(int fd, size_t most, char **ret_text, size_t *ret_length)
 {
-	ask = answers_of;
+	_cleanup_free_ char *text = NULL;
+	size_t length = 0, capacity = 0;
+
+	for (;;) {
+		ssize_t got;
+
+		if (capacity - length < READ_BYTES + 2) {
+			char *more = realloc(text, 2 * capacity + READ_BYTES + 2);
+
+			if (!more)
+				return -ENOMEM;
+			text = more;
+			capacity = 2 * capacity + READ_BYTES + 2;
+		}
+		got = read(fd, text + length, READ_BYTES);
+		if (got < 0)
+			return -errno;
+		if ((size_t)got > most - length)
+			return -EFBIG;
+		length += (size_t)got;
+		if (got == 0)
+			break;
+	}
+	text[length] = text[length + 1] = '\0';
+	*ret_length = length;
+	*ret_text = text;
+	text = NULL;
+	return 0;
+}
+
+int look_read_here(const char *path, size_t most, char **ret_text, size_t *ret_length)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_all(fd, most, ret_text, ret_length);
+}
+
+int look_read(pid_t pid, const char *name, size_t most, char **ret_text, size_t *ret_length)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	if (!helper || pid == getpid())
+		return look_read_here(path, most, ret_text, ret_length);
+	r = helper->read(path, most, ret_text, ret_length);
+	if (r == -ETIMEDOUT)
+		note_stuck(pid);
+	return r;
+}
+
+int look_name(pid_t pid, const char *path, int *ret_fd)
+{
+	int r;
+
+	if (helper && pid != getpid()) {
+		r = helper->name(path, ret_fd);
+		if (r == -ETIMEDOUT)
+			note_stuck(pid);
+		return r;
+	}
+	r = open(path, O_PATH | O_CLOEXEC);
+	if (r < 0)
+		return -errno;
+	*ret_fd = r;
+	return 0;
+}
+
+void look_begin(const struct look_helper *by)
+{
+	helper = by;
 	process_set_gate(look_is_allowed);
 }

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "node/look.h"
 #include "node/plain.h"
 
 void mapped_path(pid_t pid, const struct mapping *mapping, char ret_path[MAPPED_PATH_BYTES])
@@ -35,11 +36,11 @@ static int check(int fd, pid_t pid)
 /* Names the file, and opens nothing. */
 static int name(const char *path, int *ret_fd)
 {
-	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
-	int pid = 0, r = fd < 0 ? -errno : 0;
+	_cleanup_fd_ int fd = -1;
+	int pid = 0, r = sscanf(path, "/proc/%d/", &pid) == 1 ? 0 : -EINVAL;
 
-	if (r == 0 && sscanf(path, "/proc/%d/", &pid) != 1)
-		r = -EINVAL;
+	if (r == 0)
+		r = look_name(pid, path, &fd);
 	if (r == 0)
 		r = check(fd, pid);
 	if (r == 0)

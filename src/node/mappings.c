@@ -9,20 +9,27 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "node/look.h"
 #include "region/process.h"
+
+/* Four times what the kernel lets a process have by default, 65,530 lines, with paths of 256 bytes. */
+#define LIST_BYTES ((size_t)64 << 20)
 
 int mappings_open(pid_t pid, struct mappings *ret_mappings)
 {
-	char path[64];
+	size_t length;
+	int r;
 
 	*ret_mappings = MAPPINGS_NULL;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process_find_thread(pid));
-	ret_mappings->file = fopen(path, "re");
-	return ret_mappings->file ? 0 : -errno;
+	r = look_read(process_find_thread(pid), "maps", LIST_BYTES, &ret_mappings->text, &length);
+	if (r == 0)
+		ret_mappings->at = ret_mappings->text;
+	return r;
 }
 
 static bool read_line(char *line, struct mapping *ret_mapping)
@@ -37,26 +44,29 @@ static bool read_line(char *line, struct mapping *ret_mapping)
 		at == 0)
 		return false;
 	m.is_shared = strlen(access) == 4 && access[3] == 's';
+	m.is_run = strlen(access) == 4 && access[2] == 'x';
 	m.is_shared_and_written = m.is_shared && access[1] == 'w';
 	m.path = line + at;
-	m.path[strcspn(m.path, "\n")] = '\0';
 	*ret_mapping = m;
 	return true;
 }
 
 bool mappings_next(struct mappings *mappings, struct mapping *ret_mapping)
 {
-	while (mappings->file && getline(&mappings->line, &mappings->capacity, mappings->file) > 0)
-		if (read_line(mappings->line, ret_mapping))
+	while (mappings->at && *mappings->at) {
+		char *line = mappings->at, *end = strchrnul(line, '\n');
+
+		mappings->at = *end ? end + 1 : end;
+		*end = '\0';
+		if (read_line(line, ret_mapping))
 			return true;
+	}
 	return false;
 }
 
 void mappings_close(struct mappings *mappings)
 {
-	if (mappings->file)
-		fclose(mappings->file);
-	free(mappings->line);
+	free(mappings->text);
 	*mappings = MAPPINGS_NULL;
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/bits.h"
@@ -13,23 +12,21 @@ struct mapping {
 	uint64_t start, end, offset, inode;
 	unsigned device_major,
 		device_minor; /* of the file, as the kernel tells in all such lists */
-	bool is_shared, is_shared_and_written;
-	char *path; /* in the reader's line; "" for none */
+	bool is_shared, is_shared_and_written, is_run;
+	char *path; /* in the reader's text; "" for none */
 };
 
 struct mappings {
-	FILE *file;
-	char *line;
-	size_t capacity;
+	char *text, *at; /* all of them, and the next line */
 };
 
 #define MAPPINGS_NULL        \
 	(struct mappings)    \
 	{                    \
-		.file = NULL \
+		.text = NULL \
 	}
 
-/* Begins; the caller closes, whatever comes. -errno. */
+/* Begins; the caller closes, whatever comes. -errno, as of look_read(). */
 int mappings_open(pid_t pid, struct mappings *ret_mappings) MUST_CHECK;
 
 /* The next one; false at the end. */

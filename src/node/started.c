@@ -82,18 +82,37 @@ typedef bool process_fn(const char *pid, const char *text, size_t length, void *
 
 #define ANYBODY ((uid_t)-1)
 
-/* Every process of the owner's, or of anybody, that may be looked at, until one ends the walk: true. The text has room for ENVIRONMENT_BYTES. */
-static bool walk(char *text, uid_t owner, filter_fn *is_read, process_fn *look, void *context)
+/* The environment, which the caller frees; *ret_length is 0 where there is none. -ENOMEM. */
+static int read_environment(const char *pid, int *waits, char **ret_text, size_t *ret_length)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
+	int r;
+
+	while ((r = look_read(atoi(pid), "environ", ENVIRONMENT_BYTES, ret_text, ret_length)) ==
+			0 &&
+		!*ret_length && *waits && has_program(pid)) {
+		free(*ret_text);
+		*ret_text = NULL;
+		nanosleep(&pause, NULL);
+		(*waits)--;
+	}
+	if (r < 0)
+		*ret_length = 0;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Every process of the owner's, or of anybody, that may be looked at, until one ends the walk: true. So does a lack of memory. */
+static bool walk(uid_t owner, filter_fn *is_read, process_fn *look, void *context)
+{
 	DIR *folder = opendir("/proc");
 	bool is_found = false;
 	int waits = EXEC_WAITS;
 
 	for (struct dirent *e = folder ? readdir(folder) : NULL; e && !is_found;
 		e = readdir(folder)) {
+		_cleanup_free_ char *text = NULL;
 		size_t length = 0;
-		char path[64], pid[16];
+		char pid[16];
 
 		if (!isdigit((unsigned char)e->d_name[0]) ||
 			!look_is_allowed_for(atoi(e->d_name), owner))
@@ -101,13 +120,8 @@ static bool walk(char *text, uid_t owner, filter_fn *is_read, process_fn *look, 
 		snprintf(pid, sizeof(pid), "%d", (int)process_find_thread(atoi(e->d_name)));
 		if (!is_read(pid, context))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%s/environ", pid);
-		while (file_read(path, text, ENVIRONMENT_BYTES, &length) == 0 && !length && waits &&
-			has_program(pid)) {
-			nanosleep(&pause, NULL);
-			waits--;
-		}
-		is_found = length && look(pid, text, length, context);
+		is_found = read_environment(pid, &waits, &text, &length) < 0 ||
+			   (length && look(pid, text, length, context));
 	}
 	if (folder)
 		closedir(folder);
@@ -139,12 +153,10 @@ static bool is_wanted(const char *pid, const char *text, size_t length, void *co
 
 bool started_in(const char *share, uid_t owner)
 {
-	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
 	struct search search = {share, owner};
 
 	/* Without memory, or an answer of one of them, it cannot be known, and counts as so. */
-	return !text || walk(text, owner, is_owners, is_wanted, &search) ||
-	       look_has_left_out(owner);
+	return walk(owner, is_owners, is_wanted, &search) || look_has_left_out(owner);
 }
 
 struct started {
@@ -221,7 +233,6 @@ static int compare(const void *a, const void *b)
 
 static void read_all(void)
 {
-	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
 	uint64_t before_ns = clock_now_ns(), now_ns;
 
 	for (size_t i = 0; i < all.count; i++)
@@ -229,7 +240,7 @@ static void read_all(void)
 	all.count = 0;
 	accounts_clear(&all.accounts);
 	all.lacks_memory = false;
-	all.is_whole = text && !walk(text, ANYBODY, may_read, note, NULL) && !all.lacks_memory;
+	all.is_whole = !walk(ANYBODY, may_read, note, NULL) && !all.lacks_memory;
 	if (all.is_whole && all.count)
 		qsort(all.list, all.count, sizeof(*all.list), compare);
 	now_ns = clock_now_ns();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vgpu beside a user whose process never comes out of exec (tests/cli/users.h): the kernel closes a file of a file system of hers, which does not
- * answer. Whoever reads the process's stat, maps, environment or namespaces waits. On the whole machine: for seconds only.
+ * answer. Whoever reads the process's stat, maps, environment or namespaces waits. Or out of mmap(), as it writes a page to such a file: whoever reads its
+ * maps or environment waits. On the whole machine: for seconds only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -69,7 +71,7 @@ static void answer(int fd, uint64_t unique, int error, const void *data, size_t 
 {
 	struct fuse_out_header head = {
 		.len = (uint32_t)(sizeof(head) + size), .error = error, .unique = unique};
-	char text[512];
+	char text[8192];
 
 	memcpy(text, &head, sizeof(head));
 	if (size)
@@ -78,13 +80,30 @@ static void answer(int fd, uint64_t unique, int error, const void *data, size_t 
 		_exit(1);
 }
 
-/* Of a folder with one file by any name. FLUSH it never answers, and tells then who waits. */
+/* Where it is to stand still: the call of the victim's, and what of it is never answered. */
+struct place {
+	const char *call;
+	uint32_t never;
+};
+static const struct place in_exec = {"exec", FUSE_FLUSH}, in_mmap = {"mmap", FUSE_WRITE};
+static const struct place *place = &in_exec;
+
+static void answer_read(int fd, const struct fuse_in_header *asked)
+{
+	static const char zeroes[4096];
+	const struct fuse_read_in *r = (const void *)(asked + 1);
+
+	answer(fd, asked->unique, 0, zeroes, r->offset ? 0 : min_u64(r->size, sizeof(zeroes)));
+}
+
+/* Of a folder with one file by any name. One question it never answers, and tells then who waits. */
 static void answer_one(int fd, const struct fuse_in_header *asked, int tell_fd, pid_t victim)
 {
 	struct fuse_init_out start = {.major = 7, .minor = 31, .max_write = 65536};
 	struct fuse_entry_out entry = {.nodeid = 2, .entry_valid = 99, .attr_valid = 99};
 	struct fuse_attr_out attr = {.attr_valid = 99};
 	struct fuse_open_out file = {.fh = 1};
+	static unsigned opened;
 
 	attr.attr.ino = asked->nodeid;
 	attr.attr.mode = (asked->nodeid == 1 ? S_IFDIR : S_IFREG) | 0777;
@@ -93,6 +112,11 @@ static void answer_one(int fd, const struct fuse_in_header *asked, int tell_fd, 
 	entry.attr.uid = attr.attr.uid = ALICE;
 	entry.attr.gid = attr.attr.gid = ALICE;
 	entry.attr.nlink = attr.attr.nlink = 1;
+	entry.attr.size = 4096;
+	attr.attr.size = asked->nodeid == 1 ? 0 : 4096;
+	/* mmap() of a file with this flag drops what others have of it in memory, and writes that first. */
+	if (asked->opcode == FUSE_OPEN && place == &in_mmap && opened++ == 0)
+		file.open_flags = FOPEN_DIRECT_IO;
 	if (asked->opcode == FUSE_INIT)
 		answer(fd, asked->unique, 0, &start, sizeof(start));
 	else if (asked->opcode == FUSE_LOOKUP)
@@ -101,18 +125,36 @@ static void answer_one(int fd, const struct fuse_in_header *asked, int tell_fd, 
 		answer(fd, asked->unique, 0, &attr, sizeof(attr));
 	else if (asked->opcode == FUSE_OPEN)
 		answer(fd, asked->unique, 0, &file, sizeof(file));
-	else if (asked->opcode == FUSE_FLUSH)
+	else if (asked->opcode == FUSE_READ)
+		answer_read(fd, asked);
+	else if (asked->opcode == place->never)
 		(void)!write(tell_fd, &(pid_t){victim}, sizeof(pid_t));
 	else if (asked->opcode != FUSE_FORGET)
 		answer(fd, asked->unique, -ENOSYS, NULL, 0);
 }
 
-static void __attribute__((noreturn)) be_victim(void)
+static void __attribute__((noreturn)) be_victim(int server_fd)
 {
+	int first, second;
+	char *page;
+
+	/* Who has it open keeps the file system alive, and could not be ended while it waits for that. */
+	close(server_fd);
 	alarm(LONGEST_S);
-	if (open(FOLDER "/x", O_RDWR | O_CLOEXEC) < 0)
+	first = open(FOLDER "/x", O_RDWR | O_CLOEXEC);
+	if (first < 0)
 		_exit(77);
-	execl("/bin/sleep", "stuck", "600", NULL);
+	if (place == &in_exec) {
+		execl("/bin/sleep", "stuck", "600", NULL);
+		_exit(77);
+	}
+	second = open(FOLDER "/x", O_RDWR | O_CLOEXEC);
+	page = second < 0 ? MAP_FAILED
+			  : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, second, 0);
+	if (page == MAP_FAILED)
+		_exit(77);
+	*page = 1;
+	mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, first, 0);
 	_exit(77);
 }
 
@@ -130,7 +172,7 @@ static void __attribute__((noreturn)) serve(uid_t user, int tell_fd)
 	fd = mount_own(user);
 	victim = fork();
 	if (victim == 0)
-		be_victim();
+		be_victim(fd);
 	while (read(fd, text, sizeof(text)) > 0)
 		answer_one(fd, (const struct fuse_in_header *)(void *)text, tell_fd, victim);
 	_exit(1);
@@ -250,11 +292,12 @@ static void the_end_of_roots_slice_waits_for_no_user(void **state)
 }
 
 /* It is looked for in /proc by a process that can be ended. */
-static void root_waits_shortly_and_says_so(void **state)
+static void roots_commands_end_beside(const struct place *beside)
 {
 	static const char *const commands[] = {"list", "list --processes", "top --once", "doctor"};
 	char command[200];
 
+	place = beside;
 	tool_run(AS "slice $B web");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		const struct said *said;
@@ -264,10 +307,21 @@ static void root_waits_shortly_and_says_so(void **state)
 		said = run_beside(command);
 		assert_null(strstr(said->out, "status 137"));
 		assert_says(said->err,
-			"/proc does not answer, as of one that stands still in exec: "
+			"/proc does not answer, as of one that stands still in exec or mmap: "
 			"it was not looked at");
 	}
+	place = &in_exec;
 	assert_says(tool_run("\"$VGPU\" list --all")->out, "54322/web");
+}
+
+static void root_waits_shortly_and_says_so(void **state)
+{
+	roots_commands_end_beside(&in_exec);
+}
+
+static void so_it_does_where_the_lock_of_the_memory_is_held(void **state)
+{
+	roots_commands_end_beside(&in_mmap);
 }
 
 static void a_process_that_is_named_and_stuck_is_told(void **state)
@@ -284,6 +338,8 @@ static int run(void)
 		cmocka_unit_test_setup(it_has_not_ended_for_who_evicts_or_resumes, users_clear),
 		cmocka_unit_test_setup(root_changes_a_slice_beside_it, users_clear),
 		cmocka_unit_test_setup(root_waits_shortly_and_says_so, users_clear),
+		cmocka_unit_test_setup(
+			so_it_does_where_the_lock_of_the_memory_is_held, users_clear),
 		cmocka_unit_test_setup(a_process_that_is_named_and_stuck_is_told, users_clear),
 		cmocka_unit_test_setup(the_end_of_roots_slice_waits_for_no_user, users_clear),
 	};

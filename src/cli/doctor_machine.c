@@ -32,7 +32,8 @@ static void show_counts(const struct counts *counts, bool is_prepared)
 	if (is_prepared)
 		fputs("; `vgpu prepare`, as root, makes right /run/vgpu, the folders for time "
 		      "slices of "
-		      "this machine's devices, and names in /tmp that other users have taken",
+		      "this machine's devices (of the simulated node's with --sim, where it has "
+		      "others, too), and names in /tmp that other users have taken",
 			stdout);
 	puts(is_prepared ? ". The rest its owner, or root, has to change or remove."
 			 : ". Its owner, or root, has to change or remove it.");

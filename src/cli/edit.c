@@ -51,6 +51,8 @@ static int explain_none(const char *name, const char *region, struct err *err)
 static int explain_several(const struct sites *sites, const char *name, struct err *err)
 {
 	char there[300] = "", user[USER_NAME_BYTES];
+	bool are_of_several = false;
+	const struct site *first = NULL;
 	size_t used = 0;
 
 	for (size_t i = 0; i < sites->count && used < sizeof(there); i++) {
@@ -58,14 +60,16 @@ static int explain_several(const struct sites *sites, const char *name, struct e
 
 		if (!site->folder || !sites_is_called(site, name))
 			continue;
+		first = first ? first : site;
+		are_of_several |= site->owner != first->owner;
 		user_name(site->owner, user);
 		used += (size_t)snprintf(there + used, sizeof(there) - used,
 			"%s%.40s/%.60s in %.80s", used ? ", " : "", user, site->name, site->folder);
 	}
 	return err_set(err, EEXIST,
-		"there are several slices '%.60s': %s; say USER/NAME, or choose the folder of "
-		"slices by VGPU_STATE",
-		name, there);
+		"there are several slices '%.60s': %s; %schoose the folder of slices by "
+		"VGPU_STATE=FOLDER",
+		name, there, are_of_several ? "say USER/NAME, or " : "");
 }
 
 /* Of slices of one name the caller's own is meant: no other user can make the name another's. */
@@ -266,6 +270,12 @@ static int read_share(struct edit *e, struct err *err)
 			e->name, fault.line, fault.why);
 	e->before = e->share;
 	e->mode = s.st_mode & 0777;
+	/* Whoever's file the owner of the folder has linked there: the new one is his, and nobody else's to write to. */
+	if (is_anothers(e)) {
+		e->mode &= ~(mode_t)022;
+		if (fstat(e->folder_fd, &s) < 0)
+			return explain_failure(e, "look at its folder", errno, err);
+	}
 	e->owner = s.st_uid;
 	e->group = s.st_gid;
 	return 0;

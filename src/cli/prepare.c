@@ -16,7 +16,7 @@
 #include "node/turn_folder.h"
 
 const char help_prepare[] =
-	"  --sim   for the simulated node's devices\n"
+	"  --sim   for the simulated node's devices, as without it where there is no other\n"
 	"\n"
 	"For root, once after each start of the machine, when the driver is there: the folder for\n"
 	"slices of root, and the folder for time slices with one in it for each device. Made by\n"
@@ -36,10 +36,30 @@ static void tell_left(unsigned count)
 	command_warn(&told);
 }
 
+/* As the other commands find it: where no device of NVIDIA's tells, the simulated node is meant. */
+static int read_devices(bool is_sim, struct inventory *devices, struct err *err)
+{
+	const struct sites none = SITES_NULL;
+	struct err told = ERR_NULL, ignored = ERR_NULL;
+	int r = devices_read(is_sim, &none, devices, err);
+
+	if (r < 0 || is_sim || devices->count)
+		return r;
+	if (devices_read(true, &none, devices, &ignored) == 0 && devices->count)
+		(void)err_set(&told, ENODEV,
+			"note: NVIDIA's library shows no device, so the folders for time slices "
+			"are the simulated node's");
+	else
+		(void)err_set(&told, ENODEV,
+			"note: no device was found, so there is a folder for time slices of none: "
+			"run it again when the driver is there");
+	command_warn(&told);
+	return 0;
+}
+
 static int prepare(bool is_sim, struct err *err)
 {
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
-	const struct sites none = SITES_NULL;
 	const char *named = getenv("VGPU_STATE");
 	char root[SHARE_PATH_BYTES];
 	_cleanup_fd_ int root_fd = -1;
@@ -55,7 +75,7 @@ static int prepare(bool is_sim, struct err *err)
 		r = slice_open_root(root, &root_fd, err);
 	if (r < 0)
 		return r;
-	r = devices_read(is_sim, &none, devices, err);
+	r = read_devices(is_sim, devices, err);
 	if (r == 0)
 		r = turn_folder_prepare(devices, err);
 	/* Last, and in any case: a user can make that fail. */

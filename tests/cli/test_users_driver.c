@@ -144,6 +144,20 @@ static void a_file_in_the_place_of_stderr_has_no_warning(void **state)
 	assert_string_equal(said->out, "2 True\n");
 }
 
+/* Without a card, as root prepares the machine before Alice's and Bob's slices on the simulated node. */
+static void prepare_finds_the_simulated_node(void **state)
+{
+	const struct said *said =
+		tool_run("unset VGPU_TURNS LD_LIBRARY_PATH; rm -rf /dev/shm/vgpu-turns; \"$VGPU\" "
+			 "prepare; echo $?; "
+			 "stat -c '%%u %%a' /dev/shm/vgpu-turns/GPU-* | sort -u; rm -rf "
+			 "/dev/shm/vgpu-turns");
+
+	assert_string_equal(said->out, "0\n0 1777\n");
+	assert_says(said->err, "shows no device, so the folders for time slices are the simulated "
+			       "node's");
+}
+
 static int set_up(void **state)
 {
 	int r = users_set_up(state);
@@ -157,6 +171,7 @@ static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(another_users_mps_daemon_is_not_taken, users_clear),
+		cmocka_unit_test_setup(prepare_finds_the_simulated_node, users_clear),
 		cmocka_unit_test_setup(a_process_with_memory_in_no_slice_is_a_problem, users_clear),
 		cmocka_unit_test_setup(
 			a_process_with_the_library_and_no_share_is_a_problem, users_clear),

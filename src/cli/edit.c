@@ -395,7 +395,9 @@ static int write_temporary(const struct edit *e, const char *text, size_t length
 		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, text, length);
+	r = file_may_grow_to(length);
+	if (r == 0)
+		r = write_all(fd, text, length);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &s) < 0)

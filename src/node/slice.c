@@ -312,6 +312,8 @@ static int write_share(int folder_fd, const struct share *share)
 	if (fd < 0)
 		return -errno;
 	r = share_format(share, text, sizeof(text), &length);
+	if (r == 0)
+		r = file_may_grow_to(length);
 	if (r < 0)
 		return r;
 	written = write(fd, text, length);

@@ -346,6 +346,18 @@ static void the_region_is_there_before_the_program(void **state)
 	assert_string_equal(said->out, "ran\n");
 }
 
+/* A pipe has no end, as the files of this test's output have. */
+static void who_may_write_no_file_leaves_no_half_of_a_slice(void **state)
+{
+	const struct said *said = tool_run(
+		"{ (ulimit -f 0; \"$VGPU\" run --memory 1g --name half -- true; echo $?); } "
+		"2>&1 | cat; ls -A \"$VGPU_STATE\" | grep half");
+
+	assert_says(said->out, "make slice 'half' in ");
+	assert_says(said->out, ": File too large\n1\n");
+	assert_null(strstr(said->out, ".half"));
+}
+
 static void a_name_in_use_is_refused(void **state)
 {
 	const struct said *said = tool_run("\"$VGPU\" run --memory 1g --name one -- "
@@ -478,6 +490,7 @@ int main(void)
 		cmocka_unit_test(a_signal_reaches_the_program),
 		cmocka_unit_test(nothing_is_left_of_a_slice_that_has_ended),
 		cmocka_unit_test(the_region_is_there_before_the_program),
+		cmocka_unit_test(who_may_write_no_file_leaves_no_half_of_a_slice),
 		cmocka_unit_test(a_name_in_use_is_refused),
 		cmocka_unit_test(a_program_without_a_proper_name_gets_a_slice_too),
 		cmocka_unit_test(a_slice_outlives_a_vgpu_that_was_killed),

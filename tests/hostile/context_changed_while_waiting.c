@@ -91,8 +91,8 @@ static void attack(void)
 		r = cuLaunchKernel(kernel, node.gridDimX, 1, 1, node.blockDimX, 1, 1, 0, NULL,
 			node.kernelParams, NULL);
 		is_waiting = 0;
-		if (r == CUDA_SUCCESS)
-			served_sleep(KERNEL_NS);
+		/* Refused where the handler was late: the kernel is the second one's. */
+		served_sleep(r == CUDA_SUCCESS ? KERNEL_NS : SHORT_NS);
 	}
 }
 

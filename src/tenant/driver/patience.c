@@ -48,8 +48,11 @@ bool patience_is_over(struct patience *p)
 		p->ask_ns = now_ns;
 		return false;
 	}
+	/* Once over it stays so, however often it is asked. */
+	if (now_ns >= p->until_ns)
+		return true;
 	p->ask_ns = now_ns + p->longest_ns / QUESTIONS;
-	return now_ns >= p->until_ns;
+	return false;
 }
 
 bool patience_lock(struct lock *lock, uint64_t longest_ns)

@@ -39,7 +39,7 @@ struct launch {
 /* Where this thread has no word for it. */
 static CUresult pin_known(CUfunction function, CUstream stream, struct launch *launch)
 {
-	CUresult r = code_pins_function(function, &launch->code.pin);
+	CUresult r = code_launch_pin(function, stream, &launch->code.pin);
 
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -392,6 +392,15 @@ static CUresult reserve_launch(struct code_launch *l, uint64_t current)
 	return r;
 }
 
+CUresult code_launch_pin(CUfunction function, CUstream stream, struct code_pin *ret_pin)
+{
+	bool is_entered = marks_are_by_context() && current_enter(contexts_of_stream(stream));
+	CUresult r = code_pins_function(function, ret_pin);
+
+	current_leave(is_entered);
+	return r;
+}
+
 /* With the program's context current, of which the stream may be the default one. */
 static CUresult launch_begin(struct code_launch *l)
 {
@@ -402,7 +411,7 @@ static CUresult launch_begin(struct code_launch *l)
 
 	if (!l->function) /* the driver refuses it */
 		return CUDA_SUCCESS;
-	r = code_pins_function(l->function, &l->pin);
+	r = code_launch_pin(l->function, l->stream, &l->pin);
 	if (r == CUDA_SUCCESS)
 		l->place = place_of(l->stream, &l->pin);
 	if (r == CUDA_SUCCESS && mode == STATE_OPEN)

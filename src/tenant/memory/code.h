@@ -84,6 +84,9 @@ struct code_launch {
  */
 CUresult code_prepare(CUfunction function, struct code_pin *pin) MUST_CHECK;
 
+/* What a launch uses, in the context of its stream (code_pins.h). */
+CUresult code_launch_pin(CUfunction function, CUstream stream, struct code_pin *ret_pin) MUST_CHECK;
+
 /* Around the first launch of a function; code_launch_end() in every case after a success. */
 CUresult code_launch_begin(
 	CUfunction function, CUstream stream, struct code_launch *ret_launch) MUST_CHECK;

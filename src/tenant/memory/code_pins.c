@@ -27,7 +27,7 @@
 #define TRIES_MOST 8
 
 static struct table
-	modules; /* key: the module; a: the library, of which it is one in a context, or 0; b: the context's life; c: that context */
+	modules; /* key: the module; a: the library, of which it is one in a context, or 0; b: the context's life; c: that context; d: its number */
 
 static bool is_same(const struct code_pin *a, const struct code_pin *b)
 {
@@ -210,9 +210,10 @@ CUresult code_pins_library(CUlibrary library, struct code_pin *ret_pin)
 static bool is_of(CUfunction function, CUcontext context, uint64_t owner)
 {
 	struct code_pin found;
+	CUresult r = ask(function, &found);
 
-	if (ask(function, &found) != CUDA_SUCCESS)
-		return false;
+	if (r != CUDA_SUCCESS)
+		return r != CUDA_ERROR_INVALID_HANDLE;
 	if ((!found.owners[0] && cuda.cuFuncIsLoaded && cuda.cuFuncGetModule) ||
 		(found.is_library && !context && contexts_is_life(owner)))
 		return true;
@@ -237,6 +238,9 @@ static bool forget_begin(uint64_t owner, struct patience *patience)
 	return false;
 }
 
+/* Of the thread's unload that is under way: what is entered later is of what the driver gave the handle to. */
+static __thread uint64_t unload_number;
+
 /* A call that uses it may itself be waiting to change a graph, so it is waited for first; and what an executable graph is made of may wait for uses of a library. */
 CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 {
@@ -258,8 +262,10 @@ CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 		if (!makings_change_begin())
 			return r;
 		r = code_uses_unload_begin(owner);
-		if (r == CUDA_SUCCESS && forget_begin(owner, &patience))
+		if (r == CUDA_SUCCESS && forget_begin(owner, &patience)) {
+			unload_number = table_number();
 			return r;
+		}
 		if (r == CUDA_SUCCESS) {
 			code_uses_unload_end(owner);
 			r = CUDA_ERROR_NOT_READY;
@@ -269,9 +275,9 @@ CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 	return r;
 }
 
-static bool is_of_library(const struct table_entry *entry, uint64_t library)
+static bool is_of_owner(const struct table_entry *entry, uint64_t owner)
 {
-	return entry->a == library;
+	return (entry->key == owner || entry->a == owner) && entry->d < unload_number;
 }
 
 static bool is_of_life(const struct table_entry *entry, uint64_t life)
@@ -293,8 +299,8 @@ void code_pins_unload_end(uint64_t owner, bool is_gone)
 	if (!owner)
 		return;
 	/* It is a module, or a library. */
-	if (is_gone && table_take(&modules, owner, NULL) != 0)
-		forget_modules(is_of_library, owner);
+	if (is_gone)
+		forget_modules(is_of_owner, owner);
 	marks_room_end();
 	code_uses_unload_end(owner);
 	makings_change_end();
@@ -333,7 +339,8 @@ static bool put_module(CUmodule module, CUlibrary library)
 	const struct table_entry entry = {.key = (uintptr_t)module,
 		.a = (uintptr_t)library,
 		.b = context ? contexts_life_of(context) : 0,
-		.c = (uintptr_t)(primary ? primary : context)};
+		.c = (uintptr_t)(primary ? primary : context),
+		.d = table_number()};
 
 	if (table_put(&modules, entry) == 0)
 		return true;

@@ -43,6 +43,8 @@ struct making {
 	struct making_place one; /* nearly every graph's kernels run in one context */
 	struct making_place *places;
 	unsigned place_count;
+	unsigned
+		found_count; /* of these so many are of what is put in, the first ones; the others of what is there already */
 	bool is_change;	     /* the heap may come when the graph is launched */
 	bool is_under_way;   /* of a whole graph (makings.h) */
 	CUfunction function; /* of a single kernel, or NULL */
@@ -122,6 +124,7 @@ static CUresult making_reserve_in(CUgraphExec exec, struct making *m)
 {
 	CUresult r;
 
+	m->found_count = m->survey.place_count;
 	graph_frames_raise(exec, &m->survey);
 	r = graph_frames_add(exec, &m->survey);
 	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
@@ -160,6 +163,7 @@ static CUresult making_begin_kernel(
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 wanted = *params;
 	CUcontext own;
+	bool is_entered;
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
@@ -167,7 +171,10 @@ static CUresult making_begin_kernel(
 	m->current = current_since();
 	m->generation = marks_generation();
 	m->function = graph_survey_function(params);
+	/* A kernel comes into the context that is named, and a function into its own. */
+	is_entered = current_enter(params->ctx);
 	r = code_pins_function(m->function, &m->pin);
+	current_leave(is_entered);
 	/* The driver does not heed what the program says of a function's context. */
 	own = marks_are_by_context() ? code_pins_context(&m->pin) : NULL;
 	if (own)
@@ -189,7 +196,8 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 	/* Undoing the call would not give the memory back: nodes stay with the context. */
 	guard_end(&p->guard);
 	runtime_heap_end(p->heap_bytes, p->guard.current);
-	if (r == CUDA_SUCCESS && m->function && current_is_same(m->current))
+	if (r == CUDA_SUCCESS && m->function && p < m->places + m->found_count &&
+		current_is_same(m->current))
 		marks_put((uintptr_t)m->function, m->generation);
 }
 

@@ -26,6 +26,7 @@ HOT_WORD _Atomic bool graph_frames_was_lowered;
 bool graph_frames_come(uint64_t frame_bytes)
 {
 	CUcontext context = frame_bytes > FIRST_STACK_BYTES ? current_context() : NULL;
+	CUcontext primary = context ? contexts_primary_of(context) : NULL;
 	uint64_t life = context ? contexts_life_of(context) : 0;
 
 	if (!life)
@@ -37,7 +38,8 @@ bool graph_frames_come(uint64_t frame_bytes)
 	}
 	if (frame_bytes > place.entry->a)
 		place.entry->a = frame_bytes;
-	place.entry->b = (uintptr_t)context;
+	/* A green context is a face of its device's primary one, and may end before that. */
+	place.entry->b = (uintptr_t)(primary ? primary : context);
 	return true;
 }
 

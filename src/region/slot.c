@@ -162,6 +162,15 @@ static void charge_left(const struct region *region, unsigned i)
 }
 
 /* Gives back what the slot holds and frees it; the caller has its lock. */
+/* The next owner of the slot may have the same PID. */
+static void end_loading(_Atomic uint64_t *loading, unsigned slot)
+{
+	uint64_t word = atomic_load(loading);
+
+	if ((uint32_t)word == slot + 1)
+		atomic_compare_exchange_strong(loading, &word, 0);
+}
+
 static void clear(const struct region *region, unsigned i)
 {
 	struct region_file *f = region->file;
@@ -178,6 +187,7 @@ static void clear(const struct region *region, unsigned i)
 		/* relaxed: the release below publishes them */
 		atomic_store_explicit(&f->own.slots[i].evicted_bytes[d], 0, memory_order_relaxed);
 		atomic_store_explicit(&f->own.slots[i].busy_until_ns[d], 0, memory_order_relaxed);
+		end_loading(&f->own.devices[d].loading, i);
 	}
 	FAULT("reap: slot empty");
 	/* pairs with the acquire in slot_claim() */

@@ -10,7 +10,7 @@
 #include "tenant/memory/charge.h"
 
 /* A driver may compile in each. */
-#define TURN_WAIT_NS UINT64_C(60000000000)
+#define TURN_WAIT_NS UINT64_C(600000000000)
 
 /* With so much left, sixteen times all of the runtime (H200), other processes of the slice are not waited for. */
 #define PLENTY_UNITS ledger_units(UINT64_C(0xca000000))

@@ -72,6 +72,20 @@ static void it_is_forgotten_when_nobody_waits(void **unused)
 	assert_int_equal(owed_ns(word, SERVED, HALF, NOW - 10 * SECOND), 0);
 }
 
+/* Of two processes one may have looked at the clock, and at what was served, before the other changed the word. */
+static void what_was_seen_a_little_earlier_loses_nothing(void **unused)
+{
+	uint64_t word = add(0, 10 * MS, 10 * MS, 50 * MS);
+
+	assert_int_equal(owed_ns(word, SERVED + 9 * MS, HALF, NOW + 9 * MS), 50 * MS);
+	word = add(word, 9 * MS, 9 * MS, 10 * MS);
+	assert_in_range(at(word, 10 * MS, 10 * MS), 60 * MS - STEP_NS, 60 * MS + STEP_NS);
+	assert_in_range(at(word, 30 * MS, 10 * MS), 50 * MS - STEP_NS, 50 * MS + STEP_NS);
+	/* The same time does not count twice. */
+	word = owed_wait(word, SERVED + 10 * MS, HALF, NOW + 9 * MS, 40 * MS);
+	assert_in_range(at(word, 10 * MS, 10 * MS), 60 * MS - STEP_NS, 60 * MS + STEP_NS);
+}
+
 static void a_pause_is_the_slices_where_nobody_else_waits(void **unused)
 {
 	uint64_t word = add(0, 0, 0, 50 * MS);
@@ -89,6 +103,7 @@ int main(void)
 		cmocka_unit_test(waits_of_several_add_up_to_the_most),
 		cmocka_unit_test(what_several_wait_for_at_once_counts_once),
 		cmocka_unit_test(what_the_device_does_for_the_slice_pays_it_once),
+		cmocka_unit_test(what_was_seen_a_little_earlier_loses_nothing),
 		cmocka_unit_test(a_pause_is_the_slices_where_nobody_else_waits),
 		cmocka_unit_test(it_is_forgotten_when_nobody_waits),
 	};

@@ -205,7 +205,7 @@ int look_read(pid_t pid, const char *name, size_t most, char **ret_text, size_t 
 	if (!helper || pid == getpid())
 		return look_read_here(path, most, ret_text, ret_length);
 	r = helper->read(path, most, ret_text, ret_length);
-	if (r == -ETIMEDOUT)
+	if (r == -ETIMEDOUT || r == -EPIPE)
 		note_stuck(pid);
 	return r;
 }
@@ -216,7 +216,7 @@ int look_name(pid_t pid, const char *path, int *ret_fd)
 
 	if (helper && pid != getpid()) {
 		r = helper->name(path, ret_fd);
-		if (r == -ETIMEDOUT)
+		if (r == -ETIMEDOUT || r == -EPIPE)
 			note_stuck(pid);
 		return r;
 	}

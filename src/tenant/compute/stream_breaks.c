@@ -35,6 +35,7 @@ void stream_state_pass(struct stream_state *s, unsigned breaks_most, uint64_t pa
 	}
 	if (stream_state_is_held_up(s))
 		patience_ns = BEHIND_NS;
+	s->passed++;
 	s->patience_ns = s->patience_ns ? min_u64(s->patience_ns, patience_ns) : patience_ns;
 }
 

@@ -100,6 +100,7 @@ struct stream_state {
 	int64_t kept_running_ns; /* so much, of which no batch knows yet */
 	uint64_t
 		patience_ns; /* what comes next waits so long at most for what is no work; 0: it need not */
+	uint32_t passed;	   /* how often something that is no work came into it */
 	uint64_t doubted_until_ns; /* until then some pieces of work, by chance, are a batch each */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;

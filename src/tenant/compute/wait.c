@@ -127,9 +127,12 @@ void wait_behind(struct stream_state *s)
 	struct meter *m = s->meter;
 	uint64_t since_ns = clock_now_ns(), now_ns = since_ns, step_ns;
 	CUevent *mark = m->turns.peer_count ? stream_state_mark(s) : NULL;
+	/* Another thread may give the stream a copy meanwhile, or be here as well. */
+	uint64_t patience_ns = s->patience_ns;
+	uint32_t passed = s->passed;
 
 	while (m->turns.peer_count && !has_ended(s, mark)) {
-		s->is_behind = now_ns >= since_ns + s->patience_ns;
+		s->is_behind = now_ns >= since_ns + patience_ns;
 		if (s->is_behind)
 			break;
 		step_ns = max_u64((now_ns - since_ns) / BEHIND_PART, THROTTLE_SLEEP_MIN_NS);
@@ -138,7 +141,8 @@ void wait_behind(struct stream_state *s)
 		streams_collect(m, now_ns);
 		turns_note_done(m, now_ns);
 	}
-	s->patience_ns = 0;
+	if (s->passed == passed)
+		s->patience_ns = 0;
 }
 
 void wait_for_unknown(struct stream_state *s)

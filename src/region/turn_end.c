@@ -104,30 +104,20 @@ int turn_release(struct turn *t, uint64_t now_ns)
 	return r;
 }
 
-/* Whether a process of the slice waits. One that died waiting is believed: the wish ends by itself. */
-static bool is_shared_wish(const struct turn *t)
+/* Whether a process of the slice besides this one waits. One that died waiting is believed: the wish ends by itself. */
+static bool is_shared_wish(const struct turn *t, unsigned besides)
 {
 	unsigned high = turn_word_process_high(t);
 
 	for (unsigned i = 0; i < high; i++)
-		if (turn_get(&t->books->busy_until_ns[i]) == TURN_WANTS)
+		if (i != besides && turn_get(&t->books->busy_until_ns[i]) == TURN_WANTS)
 			return true;
 	return false;
 }
 
 bool turn_has_others(const struct turn *t, uint64_t now_ns)
 {
-	unsigned high = t->own ? turn_word_process_high(t) : 0;
-
-	for (unsigned i = 0; i < high; i++) {
-		uint64_t until_ns = turn_get(&t->books->busy_until_ns[i]);
-
-		if (i != t->process &&
-			(until_ns == TURN_WANTS ||
-				(until_ns > now_ns && until_ns <= now_ns + TURN_LONGEST_NS)))
-			return true;
-	}
-	return false;
+	return t->own && (turn_word_slice_busy_ns(t, now_ns) != 0 || is_shared_wish(t, t->process));
 }
 
 void turn_leave(struct turn *t)
@@ -139,7 +129,7 @@ void turn_leave(struct turn *t)
 		return;
 	turn_release(t, t->clock_ns());
 	word = turn_load(&t->books->word);
-	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t) &&
+	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t, TURN_PROCESSES) &&
 		turn_word_change(t, &word, TURN_WORD(TURN_FREE, 0)))
 		turn_word_wake(t);
 	t->free_since_ns = 0;

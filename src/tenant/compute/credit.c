@@ -48,15 +48,18 @@ static uint64_t paid_permille(const struct meter *m)
 	return SHARE_WHOLE_PERMILLE - credit_due_permille(m);
 }
 
-/* What its processes together could not have. relaxed, both: a moment late does no harm */
+/* For how long the device has worked for the slice. relaxed: a moment late does no harm */
+static uint64_t served_ns(const struct meter *m)
+{
+	return atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
+}
+
+/* What its processes together could not have. relaxed: as above */
 static uint64_t slice_owed_ns(const struct meter *m, uint64_t now_ns)
 {
 	uint64_t word = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
 
-	return word ? owed_ns(word,
-			      atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed),
-			      paid_permille(m), now_ns)
-		    : 0;
+	return word ? owed_ns(word, served_ns(m), paid_permille(m), now_ns) : 0;
 }
 
 /* What a slice cannot have while it waits for others is saved up beyond its burst, whichever of its processes waits. */
@@ -187,11 +190,10 @@ static void owe(struct credit *c, uint64_t ns)
 /* What went to others meanwhile is owed as a whole. */
 static void owe_overlap(struct meter *m, uint64_t ns, uint64_t now_ns)
 {
-	/* relaxed, both: as in slice_owed_ns() */
-	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
+	/* relaxed: as in slice_owed_ns() */
 	uint64_t seen = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
 
-	while (!put_owed(m, &seen, owed_add(seen, served_ns, paid_permille(m), now_ns, ns)))
+	while (!put_owed(m, &seen, owed_add(seen, served_ns(m), paid_permille(m), now_ns, ns)))
 		;
 	owe(&m->credit, ns);
 }
@@ -203,19 +205,16 @@ static void have_back(struct credit *c, uint64_t ns)
 }
 
 /* While any process of the slice works it is given what goes to others otherwise. */
-static void find_owed(struct meter *m)
+static void find_owed(struct meter *m, uint64_t now_ns)
 {
-	/* relaxed: a moment late does no harm */
-	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
-	uint64_t paid_ns =
-		(served_ns - m->credit.served_ns) * paid_permille(m) / SHARE_WHOLE_PERMILLE;
+	uint64_t served = served_ns(m);
+	uint64_t paid_ns = (served - m->credit.served_ns) * paid_permille(m) / SHARE_WHOLE_PERMILLE;
 
-	m->credit.served_ns = served_ns;
+	m->credit.served_ns = served;
 	have_back(&m->credit, paid_ns);
 	m->credit.is_owed &= m->credit.owed_ns != 0 && !m->credit.is_borrowing;
 	/* By the waits of another process. */
-	m->credit.is_owed |=
-		!m->credit.is_borrowing && slice_owed_ns(m, clock_now_ns()) > FEELS_OWED_NS;
+	m->credit.is_owed |= !m->credit.is_borrowing && slice_owed_ns(m, now_ns) > FEELS_OWED_NS;
 }
 
 void credit_wait(struct meter *m, uint64_t waited_ns)
@@ -224,7 +223,7 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	/* relaxed: as in slice_owed_ns() */
 	uint64_t seen = atomic_load_explicit(&m->books->owed, memory_order_relaxed);
 
-	find_owed(m);
+	find_owed(m, now_ns);
 	/* Who has had more than its cores waits until others have theirs. */
 	if (m->credit.is_borrowing)
 		return;
@@ -249,13 +248,11 @@ void credit_return(struct meter *m, int64_t ns, uint64_t now_ns)
 /* Of a pause of the process: its slice was not idle while another one waited or worked. */
 static uint64_t idle_of_slice_ns(const struct meter *m, uint64_t idle_ns, uint64_t now_ns)
 {
-	/* relaxed: as in find_owed() */
-	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed) -
-			     m->credit.served_ns;
+	uint64_t served = served_ns(m) - m->credit.served_ns;
 
 	if (!m->turns.is_open || turn_has_others(&m->turns.turn, now_ns))
 		return 0;
-	return served_ns < idle_ns ? idle_ns - served_ns : 0;
+	return served < idle_ns ? idle_ns - served : 0;
 }
 
 void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t idle_ns, uint64_t now_ns)
@@ -413,7 +410,7 @@ uint64_t credit_ready_ns(
 
 	find_saved(m, now_ns);
 	find_kept(m, now_ns);
-	find_owed(m);
+	find_owed(m, now_ns);
 	if (!m->limits.is_limited) {
 		if (m->credit.balance_ns || m->credit.ordered_ns)
 			flush(m, now_ns, now_ns);

@@ -158,7 +158,7 @@ static void lower_limits(struct meter *m)
 	m->limits.is_watched = m->limits.is_watched && !m->limits.is_limited;
 }
 
-/* Whether work for the device has to be metered. */
+/* Finds whether work for the device has to be metered. */
 static void find_metered(struct meter *m, uint64_t now_ns)
 {
 	bool is_metered = m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||

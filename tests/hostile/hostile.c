@@ -122,6 +122,8 @@ bool hostile_try_begin(void)
 
 #define BUSY_NS	       UINT64_C(500000000)
 #define SLOW_NS	       50000000 /* of each of slow_calls */
+#define AT_ONCE_MOST   8	/* contexts that load at once */
+#define FILLED_MOST    2048	/* blocks of 2 MiB, also where there is no limit */
 #define WITHIN_SLOW_US 15000
 
 /* Looks at the device's clock until the time is over; the simulated driver takes it from the parameter's name. */
@@ -152,6 +154,46 @@ pthread_t hostile_begin_slowly(void *(*call)(void *))
 	MUST(pthread_create(&thread, NULL, call, NULL));
 	usleep(WITHIN_SLOW_US);
 	return thread;
+}
+
+struct load_at_once {
+	CUcontext context;
+	const void *image;
+	pthread_barrier_t *barrier;
+};
+
+static void *load_at_once(void *argument)
+{
+	const struct load_at_once *load = argument;
+	CUmodule module;
+
+	MUST(cuCtxSetCurrent(load->context));
+	pthread_barrier_wait(load->barrier);
+	cuModuleLoadData(&module, load->image);
+	return NULL;
+}
+
+void hostile_load_at_once(const CUcontext *contexts, unsigned count, const void *image)
+{
+	struct load_at_once loads[AT_ONCE_MOST];
+	pthread_t threads[AT_ONCE_MOST];
+	CUdeviceptr blocks[AT_ONCE_MOST + 1], last;
+	pthread_barrier_t barrier;
+
+	MUST(count > AT_ONCE_MOST);
+	for (unsigned i = 0; i <= count; i++)
+		MUST(cuMemAlloc_v2(&blocks[i], 2 * MIB));
+	for (unsigned i = 0; i < FILLED_MOST && cuMemAlloc_v2(&last, 2 * MIB) == CUDA_SUCCESS; i++)
+		;
+	for (unsigned i = 0; i <= count; i++)
+		MUST(cuMemFree_v2(blocks[i]));
+	MUST(pthread_barrier_init(&barrier, NULL, count));
+	for (unsigned i = 0; i < count; i++) {
+		loads[i] = (struct load_at_once){contexts[i], image, &barrier};
+		MUST(pthread_create(&threads[i], NULL, load_at_once, &loads[i]));
+	}
+	for (unsigned i = 0; i < count; i++)
+		MUST(pthread_join(threads[i], NULL));
 }
 
 void hostile_processes(int count, void (*run)(int index))

@@ -84,6 +84,12 @@ void hostile_keep_busy(CUstream stream);
 /* Begins a thread, and returns when that should be within a slow call of the driver's (slow_calls). The caller joins it. */
 pthread_t hostile_begin_slowly(void *(*call)(void *));
 
+/*
+ * Fills the slice but for 2 MiB for each of the contexts, and then loads the image into all of them at once, by a thread each. That the
+ * driver refuses one is no failure.
+ */
+void hostile_load_at_once(const CUcontext *contexts, unsigned count, const void *image);
+
 /* Runs it in so many processes at once, each forked before it touches CUDA, and waits for them. */
 void hostile_processes(int count, void (*run)(int index));
 

@@ -15,23 +15,10 @@ static const char names[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry malloc()\n{\n\tret;\n}\n"
 			    ".visible .entry vprintf()\n{\n\tret;\n}\n";
 static char real[HOSTILE_CODE_BYTES];
-static CUcontext contexts[CONTEXTS];
-static pthread_barrier_t barrier;
-
-static void *load(void *index)
-{
-	CUmodule module;
-
-	MUST(cuCtxSetCurrent(contexts[(uintptr_t)index]));
-	pthread_barrier_wait(&barrier);
-	cuModuleLoadData(&module, real);
-	return NULL;
-}
 
 static void attack(void)
 {
-	pthread_t threads[CONTEXTS];
-	CUdeviceptr blocks[CONTEXTS + 1], last;
+	CUcontext contexts[CONTEXTS];
 	CUmodule module;
 
 	hostile_ptx(&(struct hostile_code){.has_heap = true, .has_printf = true}, real);
@@ -40,17 +27,7 @@ static void attack(void)
 		MUST(cuCtxCreate_v2(&contexts[i], 0, 0));
 		MUST(cuModuleLoadData(&module, names));
 	}
-	for (int i = 0; i <= CONTEXTS; i++)
-		MUST(cuMemAlloc_v2(&blocks[i], 2 * MIB));
-	for (int i = 0; i < 2048 && cuMemAlloc_v2(&last, 2 * MIB) == CUDA_SUCCESS; i++)
-		;
-	for (int i = 0; i <= CONTEXTS; i++)
-		MUST(cuMemFree_v2(blocks[i]));
-	MUST(pthread_barrier_init(&barrier, NULL, CONTEXTS));
-	for (uintptr_t i = 0; i < CONTEXTS; i++)
-		MUST(pthread_create(&threads[i], NULL, load, (void *)i));
-	for (int i = 0; i < CONTEXTS; i++)
-		MUST(pthread_join(threads[i], NULL));
+	hostile_load_at_once(contexts, CONTEXTS, real);
 	hostile_look();
 }
 

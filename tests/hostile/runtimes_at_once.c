@@ -10,40 +10,16 @@
 
 #define CONTEXTS 6
 
-static const void *real;
-static CUcontext contexts[CONTEXTS];
-static pthread_barrier_t barrier;
-
-static void *load(void *index)
-{
-	CUmodule module;
-
-	MUST(cuCtxSetCurrent(contexts[(uintptr_t)index]));
-	pthread_barrier_wait(&barrier);
-	cuModuleLoadData(&module, real);
-	return NULL;
-}
-
 static void attack(void)
 {
-	pthread_t threads[CONTEXTS];
-	CUdeviceptr blocks[CONTEXTS + 1], last;
+	const void *real =
+		hostile_fat_binary(&(struct hostile_code){.has_heap = true, .has_printf = true});
+	CUcontext contexts[CONTEXTS];
 
-	real = hostile_fat_binary(&(struct hostile_code){.has_heap = true, .has_printf = true});
 	MUST(cuInit(0));
 	for (int i = 0; i < CONTEXTS; i++)
 		MUST(cuCtxCreate_v2(&contexts[i], 0, 0));
-	for (int i = 0; i <= CONTEXTS; i++)
-		MUST(cuMemAlloc_v2(&blocks[i], 2 * MIB));
-	for (int i = 0; i < 2048 && cuMemAlloc_v2(&last, 2 * MIB) == CUDA_SUCCESS; i++)
-		;
-	for (int i = 0; i <= CONTEXTS; i++)
-		MUST(cuMemFree_v2(blocks[i]));
-	MUST(pthread_barrier_init(&barrier, NULL, CONTEXTS));
-	for (uintptr_t i = 0; i < CONTEXTS; i++)
-		MUST(pthread_create(&threads[i], NULL, load, (void *)i));
-	for (int i = 0; i < CONTEXTS; i++)
-		MUST(pthread_join(threads[i], NULL));
+	hostile_load_at_once(contexts, CONTEXTS, real);
 	hostile_look();
 }
 

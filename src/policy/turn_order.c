@@ -104,8 +104,10 @@ void turn_order_note(
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
 	note_claim(doubt, state, elapsed_ns);
-	if (!doubt->was_in_way)
+	if (!doubt->was_in_way) {
 		doubt->is_outlasted = false;
+		doubt->free_ns = now_ns;
+	}
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
 	note_promise(peer, elapsed_ns, now_ns);
@@ -166,6 +168,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	doubt->claimed_ns = later(doubt->claimed_ns, from->claimed_ns);
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
+	doubt->free_ns = later(doubt->free_ns, from->free_ns);
 	if (from->ignored_times > doubt->ignored_times)
 		doubt->ignored_times = from->ignored_times;
 }
@@ -272,19 +275,28 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
 	return false;
 }
 
-int turn_order_taken_by(
-	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns)
+/* Whether its turn goes before the reader's, which began at since_ns. */
+static bool goes_before(
+	const struct turn_peer *peer, uint64_t since_ns, bool is_over, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < count; i++) {
-		const struct turn_peer *p = &peers[i];
-		uint64_t theirs_ns = p->claim.since_ns;
+	uint64_t theirs_ns = peer->claim.since_ns;
 
-		if (turn_order_state(p, now_ns) != TURN_HOLD)
-			continue;
-		if (theirs_ns < since_ns || theirs_ns > since_ns + TURN_PATIENCE_NS ||
-			(theirs_ns == since_ns && p->wins_ties))
+	if (theirs_ns > now_ns || (peer->met_ns > since_ns && !is_over))
+		return false;
+	if (theirs_ns > since_ns + TURN_PATIENCE_NS)
+		return true;
+	if (peer->doubt.free_ns >= since_ns)
+		return false;
+	return theirs_ns < since_ns || (theirs_ns == since_ns && peer->wins_ties);
+}
+
+int turn_order_taken_by(const struct turn_peer *peers, unsigned count, uint64_t since_ns,
+	bool is_over, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (turn_order_state(&peers[i], now_ns) == TURN_HOLD &&
+			goes_before(&peers[i], since_ns, is_over, now_ns))
 			return (int)i;
-	}
 	return -1;
 }
 

@@ -81,6 +81,7 @@ struct turn_doubt {
 	uint64_t
 		blamed_turn_ns; /* the latest begin of a turn that it had said when it was last blamed */
 	uint64_t ticket_ns;  /* no earlier one is believed: it was seen not waiting then */
+	uint64_t free_ns;    /* it was seen without a turn or a claim then: its turn is no older */
 	uint64_t claimed_ns; /* for how long it was seen claiming, since it last held a turn */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */
@@ -99,9 +100,10 @@ struct turn_doubt {
 struct turn_peer {
 	struct turn_claim claim;
 	struct turn_doubt doubt;
-	uint64_t owner; /* not 0; equal for records that one tenant may have made */
-	bool wins_ties; /* by its name */
-	bool is_alive;	/* has made itself heard within a second, as noted last */
+	uint64_t owner;	 /* not 0; equal for records that one tenant may have made */
+	uint64_t met_ns; /* since when the reader knows of it */
+	bool wins_ties;	 /* by its name */
+	bool is_alive;	 /* has made itself heard within a second, as noted last */
 };
 
 /*
@@ -219,10 +221,12 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
  * Which of them holds a turn beside the reader's own, which began at since_ns, so that the reader
  * is to give way; -1: none: the other one began first, or so long after that that it does not
  * believe the reader's any more. Both would go on as long as they have work. It comes to that where
- * one was to blame for a while.
+ * one was to blame for a while. A turn did not begin before its slice was seen without one, nor is
+ * it yet to begin: who says so began last. Of a slice that was met since, nobody knows that; the
+ * reader gives way to it when its own turn is over (is_over).
  */
-int turn_order_taken_by(
-	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
+int turn_order_taken_by(const struct turn_peer *peers, unsigned count, uint64_t since_ns,
+	bool is_over, uint64_t now_ns);
 
 /*
  * Whether one of them still holds a turn that the reader waited for as long as it could, and believes no more: work of both is on the

@@ -151,6 +151,8 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
+	/* The turn begins after others can see the claim: who saw this slice without one before that began first. */
+	now_ns = t->clock_ns();
 	/* A claim does not last for a look at the folder, which its owner or who fills it may make long. */
 	poll_known(t, blamed_for(t, wish, false, now_ns), true, now_ns);
 	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
@@ -208,7 +210,9 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
 	poll_peers(t, blamed_for(t, &wish, is_new, now_ns), now_ns);
-	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
+	do
+		line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
+	while (line.in_way >= 0 && turn_list_forget_gone(t, (unsigned)line.in_way));
 	if (line.in_way >= 0)
 		return wait_in_line(t, &line, now_ns, ret_poll_ns);
 	if (t->free_since_ns == 0)
@@ -337,10 +341,10 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 }
 
 /* For whom the turn is given back, for him the slice waits until it has the next one, whatever he says meanwhile. */
-static bool is_taken(struct turn *t, uint64_t now_ns)
+static bool is_taken(struct turn *t, bool is_over, uint64_t now_ns)
 {
-	int by =
-		turn_order_taken_by(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns);
+	int by = turn_order_taken_by(
+		t->peers, t->peer_count, turn_get(&t->books->since_ns), is_over, now_ns);
 
 	if (by >= 0)
 		t->peers[by].doubt.has_taken = true;
@@ -367,7 +371,7 @@ bool turn_is_wanted(
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
-	if (is_taken(t, now_ns) ||
+	if (is_taken(t, is_over, now_ns) ||
 		turn_order_is_wanted(t->peers, t->peer_count, rank, is_over, now_ns, &is_waiting)) {
 		t->is_cut |= !is_over;
 		return true;
@@ -404,7 +408,7 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 		if (turn_word_change(t, &word,
 			    TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
 			turn_set(&t->own->face.ticket_ns, now_ns);
-			begin(t, now_ns, busy_until_ns);
+			begin(t, t->clock_ns(), busy_until_ns); /* as in claim() */
 			turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
 		}
 	}

@@ -237,6 +237,7 @@ static bool add(struct turn *turn, int folder_fd, const struct entry *entry)
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){.claim = claim,
 		.is_alive = true,
+		.met_ns = turn->clock_ns(),
 		.doubt.is_slow = identity.size_bytes > LARGE_BYTES,
 		.wins_ties = strcmp(entry->name, turn->slice) < 0};
 	turn_owner_note(turn, (unsigned)at, &identity);
@@ -311,15 +312,19 @@ static bool meet(struct look *look, const struct entry *entry)
 	return meet_new(look, entry);
 }
 
+static bool is_there(int folder_fd, const struct turn_peer_record *record)
+{
+	struct file_identity id;
+
+	return file_identify_at(folder_fd, record->name, &id) == 0 && id.inode == record->inode;
+}
+
 /* Names that come and go while the folder is read can keep one from being met. */
 static bool is_gone(const struct look *look, unsigned i)
 {
 	const struct turn_peer_record *record = &look->turn->peer_records[i];
-	struct file_identity id;
 
-	return record->listing != look->turn->listing &&
-	       (file_identify_at(look->folder_fd, record->name, &id) < 0 ||
-		       id.inode != record->inode);
+	return record->listing != look->turn->listing && !is_there(look->folder_fd, record);
 }
 
 /* The records that are gone, and what they leave to those that were new in the same listing. */
@@ -468,4 +473,14 @@ void turn_list_look(struct turn *turn, uint64_t now_ns)
 	list(turn, is_first ? FIRST_TIMES : 1,
 		identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
 	note_listed(turn, now_ns);
+}
+
+bool turn_list_forget_gone(struct turn *turn, unsigned peer)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (turn_place_open(turn->folder, &fd) < 0 || is_there(fd, &turn->peer_records[peer]))
+		return false;
+	turn_record_forget(turn, peer);
+	return true;
 }

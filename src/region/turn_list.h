@@ -17,3 +17,9 @@
  * are forgotten. A slice that claims the turn does not look.
  */
 void turn_list_look(struct turn *turn, uint64_t now_ns);
+
+/*
+ * Whether a peer's record is gone from the folder, in which the next look would not find it: it is forgotten at once, so that nobody waits for what
+ * it said last. The last peer moves to its place.
+ */
+bool turn_list_forget_gone(struct turn *turn, unsigned peer);

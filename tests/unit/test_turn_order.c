@@ -260,11 +260,46 @@ static void of_two_holders_one_gives_way(void **state)
 
 		p.wins_ties = rows[i].wins_ties;
 		p.claim.since_ns = NOW + (uint64_t)rows[i].theirs_later_ns;
-		assert_int_equal(turn_order_taken_by(&p, 1, NOW, NOW + 500 * MS),
+		assert_int_equal(turn_order_taken_by(&p, 1, NOW, false, NOW + 500 * MS),
 			rows[i].gives_way ? 0 : -1);
 		p.doubt.ignored_until_ns = NOW + 1000 * MS;
-		assert_int_equal(turn_order_taken_by(&p, 1, NOW, NOW + 500 * MS), -1);
+		assert_int_equal(turn_order_taken_by(&p, 1, NOW, false, NOW + 500 * MS), -1);
 	}
+}
+
+/* A record may say that its turn began whenever it likes. */
+static void a_turn_is_no_older_than_when_its_slice_was_seen_without_one(void **state)
+{
+	struct turn_peer p = peer(TURN_FREE, 1, 0, 0);
+	const struct turn_peer *peers = &p;
+
+	turn_order_note(&p, NULL, MS, NOW);
+	p.claim = peer(TURN_HOLD, 1, NOW, NOW + 1000 * MS).claim;
+	p.wins_ties = true;
+	for (uint64_t since_ns = NOW - MS; since_ns <= NOW; since_ns += MS) {
+		p.claim.since_ns = since_ns;
+		turn_order_note(&p, NULL, MS, NOW + MS);
+		assert_int_equal(turn_order_taken_by(peers, 1, NOW, true, NOW + 2 * MS), -1);
+	}
+	/* Of a turn that began after it was seen so that is not known. */
+	assert_int_equal(turn_order_taken_by(peers, 1, NOW + 1, true, NOW + 2 * MS), 0);
+	/* And none is yet to begin. */
+	p.claim.since_ns = NOW + TURN_PATIENCE_NS + 1;
+	assert_int_equal(turn_order_taken_by(peers, 1, NOW, true, p.claim.since_ns - 1), -1);
+	assert_int_equal(turn_order_taken_by(peers, 1, NOW, true, p.claim.since_ns), 0);
+}
+
+/* What is known of it comes from then on; but both would go on for ever. */
+static void who_is_met_within_a_turn_has_the_next_one(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, NOW + 1000 * MS);
+
+	p.claim.since_ns = NOW - MS;
+	p.met_ns = NOW + 1;
+	assert_int_equal(turn_order_taken_by(&p, 1, NOW, false, NOW + 2 * MS), -1);
+	assert_int_equal(turn_order_taken_by(&p, 1, NOW, true, NOW + 2 * MS), 0);
+	p.met_ns = NOW;
+	assert_int_equal(turn_order_taken_by(&p, 1, NOW, false, NOW + 2 * MS), 0);
 }
 
 /* What is said to be held for longer than any turn can be halves nothing. */
@@ -395,6 +430,8 @@ int main(void)
 		cmocka_unit_test(room_is_made_once_for_who_puts_off_when_it_comes),
 		cmocka_unit_test(room_is_made_in_a_part_of_the_readers_own_turns),
 		cmocka_unit_test(of_two_holders_one_gives_way),
+		cmocka_unit_test(a_turn_is_no_older_than_when_its_slice_was_seen_without_one),
+		cmocka_unit_test(who_is_met_within_a_turn_has_the_next_one),
 		cmocka_unit_test(a_turn_that_is_longer_than_any_is_no_excuse),
 		cmocka_unit_test(a_turn_for_which_its_owner_was_blamed_is_no_excuse),
 		cmocka_unit_test(a_begin_that_is_to_come_is_not_what_it_was_blamed_for),

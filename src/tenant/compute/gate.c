@@ -312,7 +312,7 @@ static void pass_by(CUstream stream, unsigned breaks_most, uint64_t patience_ns)
 		s = streams_enter_if_known(stream);
 	if (s) {
 		wait_while_suspended(s);
-		stream_state_pass(s, breaks_most, patience_ns);
+		streams_pass(s, breaks_most, patience_ns);
 		streams_leave(s);
 	}
 	errno = saved_errno;

@@ -85,10 +85,11 @@ struct stream_state {
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
 	bool is_shared;	    /* several streams have it: nothing tells when their work ends */
 	bool is_used;
-	bool has_stream; /* else its stream is gone, and its work may not be */
-	bool is_going;	 /* it was found while the driver ended the stream of its handle */
-	bool is_left;	 /* it is the own one of a thread that has ended: nobody may ask for it */
-	bool is_again;	 /* its stream is gone, and another one has the handle */
+	bool has_stream;  /* else its stream is gone, and its work may not be */
+	bool is_blocking; /* it and the default stream of its context wait for each other */
+	bool is_going;	  /* it was found while the driver ended the stream of its handle */
+	bool is_left;	  /* it is the own one of a thread that has ended: nobody may ask for it */
+	bool is_again;	  /* its stream is gone, and another one has the handle */
 	bool is_behind; /* what comes next does not wait any longer for what is no work, and has not ended */
 	uint32_t use;	/* counts the streams that it was for */
 	uint32_t users; /* calls that come back to it: until then it is for no other stream */

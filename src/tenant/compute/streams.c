@@ -109,6 +109,27 @@ uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_n
 	return sum_ns;
 }
 
+static bool is_default(const struct stream_state *s)
+{
+	return !s->stream || s->stream == CU_STREAM_LEGACY;
+}
+
+static bool wait_for_each_other(const struct stream_state *a, const struct stream_state *b)
+{
+	return b->is_used && b->has_stream && a->context == b->context &&
+	       ((is_default(a) && b->is_blocking) || (is_default(b) && a->is_blocking));
+}
+
+void streams_pass(struct stream_state *s, unsigned breaks_most, uint64_t patience_ns)
+{
+	struct streams *streams = &s->meter->streams;
+
+	stream_state_pass(s, breaks_most, patience_ns);
+	for (unsigned i = 0; i < streams->high; i++)
+		if (wait_for_each_other(s, &streams->at[i]))
+			stream_state_pass(&streams->at[i], breaks_most, patience_ns);
+}
+
 bool streams_is_reachable(const struct stream_state *s)
 {
 	return !s->thread && s->stream && s->stream != CU_STREAM_LEGACY;

@@ -60,6 +60,9 @@ uint64_t streams_last_ns(const struct meter *meter, uint64_t now_ns);
 /* How long all that the others have should take from now on, were it done one after the other. */
 uint64_t streams_others_ahead_ns(const struct stream_state *work, uint64_t now_ns);
 
+/* What is no work comes into the stream (stream_breaks.h), and so into those that wait for it without a word: the default stream, or all but a few beside it. */
+void streams_pass(struct stream_state *s, unsigned breaks_most, uint64_t patience_ns);
+
 /* Whether it is known that nothing of this process is on the device. */
 bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
 

@@ -130,11 +130,22 @@ static struct timebase *timebase_of(struct meter *m, CUcontext context)
 	return unused;
 }
 
+/* The default stream itself waits for all that wait for it. */
+static bool is_blocking(CUstream stream)
+{
+	unsigned flags;
+
+	return !streams_is_of_context(stream) && cuda.cuStreamGetFlags &&
+	       cuda.cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS &&
+	       !(flags & CU_STREAM_NON_BLOCKING);
+}
+
 static void give_state(struct stream_state *s, struct meter *m, CUstream stream, CUcontext context,
 	const void *thread)
 {
 	s->is_used = true;
 	s->has_stream = true;
+	s->is_blocking = is_blocking(stream);
 	s->is_going = !streams_is_of_context(stream) && stream_ends_has(stream);
 	s->is_again = false;
 	s->is_left = false;

@@ -251,7 +251,8 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 		return r;
 	if (local_has_more_than(value))
 		graph_frames_lower();
-	marks_room_begin();
+	if (!code_pins_room_begin())
+		return CUDA_ERROR_NOT_READY;
 	r = set_stack_limit(value, &charge);
 	marks_room_end();
 	return r;

@@ -229,12 +229,27 @@ static bool is_of(CUfunction function, CUcontext context, uint64_t owner)
  * Launches of functions that were launched before: none finds its mark any more until marks_room_end(), and those that have found it come back. False where one
  * takes too long.
  */
-static bool forget_begin(uint64_t owner, struct patience *patience)
+static bool forget_begin(launching_wanted_fn *is_wanted, uint64_t owner, struct patience *patience)
 {
 	marks_room_begin();
-	if (launching_wait(is_of, owner, patience))
+	if (launching_wait(is_wanted, owner, patience))
 		return true;
 	marks_room_end();
+	return false;
+}
+
+static bool is_any(CUfunction function, CUcontext context, uint64_t unused)
+{
+	return true;
+}
+
+bool code_pins_room_begin(void)
+{
+	struct patience patience = patience_begin(CODE_PINS_WAIT_NS);
+
+	if (forget_begin(is_any, 0, &patience))
+		return true;
+	log_error("a launch takes too long, so room of its context is not given back");
 	return false;
 }
 
@@ -262,7 +277,7 @@ CUresult code_pins_unload_begin(uint64_t owner, uint64_t longest_ns)
 		if (!makings_change_begin())
 			return r;
 		r = code_uses_unload_begin(owner);
-		if (r == CUDA_SUCCESS && forget_begin(owner, &patience)) {
+		if (r == CUDA_SUCCESS && forget_begin(is_of, owner, &patience)) {
 			unload_number = table_number();
 			return r;
 		}

@@ -61,6 +61,12 @@ struct code_pins_own code_pins_own_unload_begin(uint64_t owner);
 void code_pins_own_unload_end(const struct code_pins_own *own);
 
 /*
+ * The driver is about to give room for frames back. No launch is on its way that was found to take nothing, and until marks_room_end() (marks.h) none is found so.
+ * False where one takes too long, or this thread is in one itself.
+ */
+bool code_pins_room_begin(void) MUST_CHECK;
+
+/*
  * The driver has told a library's module in the current context, or loaded the library there. The module's functions are the library's from now on.
  * False without memory: nothing of it must be given out.
  */

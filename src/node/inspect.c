@@ -25,6 +25,7 @@
 #define DRIVER	"libcuda.so"
 /* The kernel gives no program more (fs/exec.c), but a process may say that its environment is all of its memory. */
 #define ENVIRONMENT_BYTES (UINT64_C(6) << 20)
+#define AUXV_BYTES	  4096
 
 /* Ends with an empty string, whatever the process has made of it. */
 static int read_environment(int pid, char **ret_text)
@@ -37,16 +38,17 @@ static int read_environment(int pid, char **ret_text)
 /* As the kernel told the dynamic linker (tenant/slice/environment.h). What cannot be read counts as none of these. */
 static bool has_rights_of_file(int pid)
 {
-	unsigned long words[2 * 64];
-	char path[64];
+	_cleanup_free_ char *text = NULL;
+	unsigned long words[2];
 	size_t length;
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	if (file_read(path, (char *)words, sizeof(words), &length) < 0)
+	if (look_read(pid, "auxv", AUXV_BYTES, &text, &length) < 0)
 		return false;
-	for (size_t i = 0; i + 1 < length / sizeof(*words) && words[i] != AT_NULL; i += 2)
-		if (words[i] == AT_SECURE)
-			return words[i + 1];
+	for (size_t at = 0; at + sizeof(words) <= length; at += sizeof(words)) {
+		memcpy(words, text + at, sizeof(words));
+		if (words[0] == AT_SECURE)
+			return words[1];
+	}
 	return false;
 }
 

@@ -34,6 +34,16 @@ CUresult code_check(const struct image *image)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* With what may come unreserved, where that fits; else its turn comes before all others of the slice. */
+static CUresult guard_load_begin(uint64_t bound, struct code_load *load)
+{
+	CUresult r = guard_begin_current(sum_u64(bound, load->turn.bytes), &load->guard);
+
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && load->turn.bytes && load_turn_take_slices(&load->turn))
+		r = guard_begin_current(bound, &load->guard);
+	return r;
+}
+
 /* is_open: it may bring the device's own runtime unreserved. */
 static CUresult load_begin(const struct image *image, bool is_open, struct code_load *ret_load)
 {
@@ -56,7 +66,7 @@ static CUresult load_begin(const struct image *image, bool is_open, struct code_
 	bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
-	r = guard_begin_current(bound, &ret_load->guard);
+	r = guard_load_begin(bound, ret_load);
 	ret_load->guard.current = current;
 	ret_load->guard.is_open_ended = !image->is_known;
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)

@@ -12,8 +12,9 @@
 /* A driver may compile in each. */
 #define TURN_WAIT_NS UINT64_C(600000000000)
 
-/* With so much left, sixteen times all of the runtime (H200), other processes of the slice are not waited for. */
-#define PLENTY_UNITS ledger_units(UINT64_C(0xca000000))
+/* All of the runtime (H200). With sixteen times as much left it is reserved, and other processes of the slice are not waited for. */
+#define RUNTIME_BYTES UINT64_C(0xca00000)
+#define PLENTY_UNITS  ledger_units(16 * RUNTIME_BYTES)
 
 /* Between two looks whether the process that is waited for is dead: of lock_rest(), some 10 ms. */
 #define REAP_RESTS 200
@@ -79,13 +80,18 @@ bool load_turn_begin(struct device *device, struct load_turn *ret_turn)
 	if (!patience_lock(&turns[device->ordinal], TURN_WAIT_NS))
 		return false;
 	ret_turn->device = device;
-	if (has_plenty(device))
-		return true;
-	ret_turn->is_slices = take_slices(device);
-	if (!ret_turn->is_slices)
-		load_turn_end(ret_turn);
+	ret_turn->bytes = has_plenty(device) ? RUNTIME_BYTES : 0;
+	return ret_turn->bytes || load_turn_take_slices(ret_turn);
+}
+
+bool load_turn_take_slices(struct load_turn *turn)
+{
+	turn->bytes = 0;
+	turn->is_slices = take_slices(turn->device);
+	if (!turn->is_slices)
+		load_turn_end(turn);
 	FAULT("load: its turn");
-	return ret_turn->device;
+	return turn->device;
 }
 
 void load_turn_end(struct load_turn *turn)

@@ -13,6 +13,7 @@
  *	burst=20 period_us=5000	of shape=periodic: kernels, and time from burst to burst
  *	burst=20 host_us=12	of shape=train: kernels in a step, and what the host takes for each launch,
  *	pause_us=400		and what it takes before the last fifth of a step's, of an optimizer
+ *	copy_kib=0		also of it: what is copied from the host before each step, in the same stream
  *	each=0 jitter=5		after how many steps it waits for the device (0: never), and by how many
  *				percent the lengths of kernels vary
  *	ahead_us=20000		how much work is given to the device beforehand

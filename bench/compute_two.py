@@ -4,8 +4,10 @@
 from compute_cost import lacking_models, steps
 from compute_rig import S, Failure
 
-# of model_steps.py, what it is, and after how many steps the made-up one of compute_load.c waits
-WAITS = [("train", "waited for every 5 steps", 5), ("train-each", "waited for each step", 1)]
+# of model_steps.py, what it is, and after how many steps the made-up one of compute_load.c waits, and what it copies before each; without the
+# first it is made up on a card, too
+WAITS = [("train", "waited for every 5 steps", 5, 0), ("train-each", "waited for each step", 1, 0),
+         (None, "with a copy of 8 MiB before each step", 5, 8192)]
 TERMS = [("50 + 50", [{"cores": 50}] * 2), ("30 + 60", [{"cores": 30}, {"cores": 60}]), ("no limits", [{}] * 2)]
 ROUNDS = {True: 2, False: 5}  # quick or not
 GOAL_EACH = 48.0  # percent of its speed alone, at 50
@@ -15,9 +17,9 @@ KERNELS = 100  # of a step that is made up: about 6 ms
 WARM_S = 0.7
 
 
-def made_up(rig, slices, each, seconds):
+def made_up(rig, slices, each, copy_kib, seconds):
     """Steps a second, as steps() has them, of trainings that compute_load.c makes up; the host's part costs nothing there."""
-    loads = rig.run(slices, seconds + WARM_S, shape="train", burst=KERNELS, each=each)
+    loads = rig.run(slices, seconds + WARM_S, shape="train", burst=KERNELS, each=each, copy_kib=copy_kib)
     return [(load.rate(load.start_ns + int(WARM_S * S), load.end_ns) / KERNELS, 0) for load in loads]
 
 
@@ -44,10 +46,12 @@ def shares_of(terms):
 
 def two(rig, args, report):
     report.section("two", "two equal trainings beside each other, as often as it is said")
-    why = "" if rig.is_sim else lacking_models()
-    for what, name, each in WAITS:
+    lacking = "" if rig.is_sim else lacking_models()
+    for what, name, each, copy_kib in WAITS:
+        why = lacking if what else ""
+
         def run(slices):
-            return made_up(rig, slices, each, args.seconds) if rig.is_sim \
+            return made_up(rig, slices, each, copy_kib, args.seconds) if rig.is_sim or not what \
                 else steps(rig, slices, what, args.seconds)
 
         if why:

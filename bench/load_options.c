@@ -45,7 +45,8 @@ bool load_option_read(const char *text)
 		{"graph", &load_option.graph}, {"burst", &load_option.burst},
 		{"period_us", &load_option.period_us}, {"ahead_us", &load_option.ahead_us},
 		{"bin_us", &load_option.bin_us}, {"host_us", &load_option.host_us},
-		{"each", &load_option.each}, {"jitter", &load_option.jitter}};
+		{"each", &load_option.each}, {"jitter", &load_option.jitter},
+		{"copy_kib", &load_option.copy_kib}};
 	const char *value = strchr(text, '=');
 	size_t length;
 

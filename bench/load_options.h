@@ -20,7 +20,7 @@ enum load_shape {
 struct load_options {
 	enum load_shape shape;
 	uint64_t duration_us, blocks, graph, burst, period_us, ahead_us, bin_us, host_us, pause_us,
-		each, jitter;
+		each, jitter, copy_kib;
 	double rate, seconds;
 	const char *wait;
 };

@@ -14,6 +14,9 @@
 extern cuEventCreate_fn cuEventCreate;
 extern cuEventRecord_fn cuEventRecord;
 extern cuEventSynchronize_fn cuEventSynchronize;
+extern cuMemAlloc_v2_fn cuMemAlloc_v2;
+extern cuMemHostAlloc_fn cuMemHostAlloc;
+extern cuMemcpyHtoDAsync_v2_fn cuMemcpyHtoDAsync_v2;
 extern cuStreamSynchronize_fn cuStreamSynchronize;
 
 #define NS_PER_US 1000u
@@ -33,6 +36,15 @@ extern cuStreamSynchronize_fn cuStreamSynchronize;
 #define OPTIMIZER_NS	5000u
 #define OPTIMIZER_KINDS 2u
 #define OPTIMIZER_ONE	5u
+
+#define BYTES_PER_KIB	1024u
+
+/* What each step is given first, from memory that the device reads itself. */
+struct input {
+	CUdeviceptr device;
+	void *host;
+	size_t bytes;
+};
 
 struct group {
 	CUevent event;
@@ -111,9 +123,29 @@ static void finish(struct group *g, uint64_t *seen_ns, struct load_spans *spans)
 	g->kernels = 0;
 }
 
+static struct input make_input(void)
+{
+	struct input input = {.bytes = load_option.copy_kib * BYTES_PER_KIB};
+
+	if (!input.bytes)
+		return input;
+	load_need(cuMemAlloc_v2(&input.device, input.bytes), "cuMemAlloc");
+	load_need(cuMemHostAlloc(&input.host, input.bytes, 0), "cuMemHostAlloc");
+	return input;
+}
+
+static void copy(const struct input *input)
+{
+	if (input->bytes)
+		load_need(cuMemcpyHtoDAsync_v2(
+				  input->device, input->host, input->bytes, load_stream[0]),
+			"cuMemcpyHtoDAsync");
+}
+
 uint64_t load_train(uint64_t end_ns, struct load_spans *spans, struct load_times *waits)
 {
 	struct group groups[GROUPS] = {{.kernels = 0}};
+	struct input input = make_input();
 	uint64_t seen_ns = 0;
 	unsigned number = 0;
 
@@ -128,6 +160,8 @@ uint64_t load_train(uint64_t end_ns, struct load_spans *spans, struct load_times
 			finish(g, &seen_ns, spans);
 			g->given_ns = clock_now_ns();
 		}
+		if (number % load_option.burst == 0)
+			copy(&input);
 		give_one(number++, waits);
 		g->kernels++;
 		if (number % GROUP == 0)

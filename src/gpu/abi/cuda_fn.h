@@ -49,6 +49,11 @@ typedef CUresult cuDevicePrimaryCtxSetFlags_fn(CUdevice device, unsigned int fla
 typedef cuDevicePrimaryCtxSetFlags_fn cuDevicePrimaryCtxSetFlags_v2_fn;
 typedef CUresult cuCtxCreate_fn(CUcontext *context, unsigned int flags, CUdevice device);
 typedef cuCtxCreate_fn cuCtxCreate_v2_fn;
+typedef cuCtxCreate_fn cuGLCtxCreate_fn;
+typedef cuCtxCreate_fn cuGLCtxCreate_v2_fn;
+typedef CUresult cuVDPAUCtxCreate_fn(CUcontext *context, unsigned int flags, CUdevice device,
+	unsigned int vdp_device, void *get_proc_address);
+typedef cuVDPAUCtxCreate_fn cuVDPAUCtxCreate_v2_fn;
 typedef CUresult cuCtxCreate_v3_fn(CUcontext *context, CUexecAffinityParam *params, int count,
 	unsigned int flags, CUdevice device);
 typedef CUresult cuCtxCreate_v4_fn(

@@ -148,6 +148,14 @@ HOOK_BODY(cuCtxCreate_v4, CUcontext *, context, CUctxCreateParams *, parameters,
 	flags, CUdevice, ordinal)
 MAKE(cuda.cuCtxCreate_v4, parameters, flags, ordinal)
 
+/* For a display, of interfaces that are no longer made. */
+HOOK_FORMS(cuGLCtxCreate, _v2, CUcontext *, context, unsigned int, flags, CUdevice, ordinal)
+MAKE(real, flags, ordinal)
+
+HOOK_FORMS(cuVDPAUCtxCreate, _v2, CUcontext *, context, unsigned int, flags, CUdevice, ordinal,
+	unsigned int, vdp_device, void *, get_proc_address)
+MAKE(real, flags, ordinal, vdp_device, get_proc_address)
+
 static bool is_current(CUcontext context)
 {
 	CUcontext current = NULL;

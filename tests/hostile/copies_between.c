@@ -3,36 +3,15 @@
  * Short kernels with long copies from the host between them, all in one stream: what was given behind a copy counted as work that is under way, so the slice
  * kept its turn, and nobody was charged for that.
  */
-#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
-
-#define KERNEL_NS MS
-#define BYTES	  (UINT64_C(100) * 1000 * 1000) /* 5 ms */
-#define STEPS	  3				/* at once */
-#define KNOWN	  40
 
 static void attack(void)
 {
-	CUevent done[STEPS];
-	CUfunction kernel;
-	CUdeviceptr block;
 	CUstream work;
-	void *host;
 
 	served_begin();
-	kernel = served_kernel();
-	MUST(cuMemAlloc_v2(&block, BYTES));
-	MUST(cuMemHostAlloc(&host, BYTES, 0));
 	MUST(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
-	for (unsigned i = 0; i < STEPS; i++)
-		MUST(cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING));
-	served_make_known(kernel, KNOWN, KERNEL_NS);
-	for (unsigned i = 0;; i++) {
-		MUST(cuEventSynchronize(done[i % STEPS]));
-		MUST(cuMemcpyHtoDAsync_v2(block, host, BYTES, work));
-		served_launch(kernel, work, KERNEL_NS);
-		MUST(cuEventRecord(done[i % STEPS], work));
-	}
+	served_copies_between(work, work);
 }
 
 int main(int argc, char **argv)

@@ -5,14 +5,12 @@
  *
  * Nothing was reserved for these loads, so each brought 202 MiB beyond the quota. Now as much is reserved where it fits.
  */
-#include <sys/mman.h>
-
 #include "tests/hostile/hostile.h"
 
 #define PROCESSES 6
 #define BLOCKS	  512
-
-static pthread_barrier_t *barrier; /* of all of them */
+#define BEFORE_US 20000	 /* until the others' loads are under way */
+#define ALL_US	  300000 /* until all of them are done */
 
 static void load(int index)
 {
@@ -22,28 +20,20 @@ static void load(int index)
 	CUmodule module;
 
 	hostile_begin();
-	pthread_barrier_wait(barrier);
+	hostile_meet(PROCESSES);
 	if (index)
 		cuModuleLoadData(&module, real);
 	else
-		usleep(20000);
+		usleep(BEFORE_US);
 	for (int i = 0; index == 0 && i < BLOCKS; i++)
 		if (cuMemAlloc_v2(&block, 32 * MIB) != CUDA_SUCCESS)
 			break;
-	pthread_barrier_wait(barrier);
+	usleep(ALL_US);
 	hostile_look();
 }
 
 static void attack(void)
 {
-	pthread_barrierattr_t shared;
-
-	barrier = mmap(
-		NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(barrier == MAP_FAILED);
-	MUST(pthread_barrierattr_init(&shared));
-	MUST(pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED));
-	MUST(pthread_barrier_init(barrier, &shared, PROCESSES));
 	hostile_processes(PROCESSES, load);
 }
 

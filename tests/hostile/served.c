@@ -451,6 +451,30 @@ void served_fill_places(unsigned more)
 		fill_context(1, event);
 }
 
+#define COPY_BYTES     (UINT64_C(100) * 1000 * 1000)
+#define COPIES_AT_ONCE 3
+#define COPIES_KNOWN   40
+
+void served_copies_between(CUstream copies, CUstream work)
+{
+	CUfunction kernel = served_kernel();
+	CUevent done[COPIES_AT_ONCE];
+	CUdeviceptr block;
+	void *host;
+
+	MUST(cuMemAlloc_v2(&block, COPY_BYTES));
+	MUST(cuMemHostAlloc(&host, COPY_BYTES, 0));
+	for (unsigned i = 0; i < COPIES_AT_ONCE; i++)
+		MUST(cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING));
+	served_make_known(kernel, COPIES_KNOWN, MS);
+	for (unsigned i = 0;; i++) {
+		MUST(cuEventSynchronize(done[i % COPIES_AT_ONCE]));
+		MUST(cuMemcpyHtoDAsync_v2(block, host, COPY_BYTES, copies));
+		served_launch(kernel, work, MS);
+		MUST(cuEventRecord(done[i % COPIES_AT_ONCE], work));
+	}
+}
+
 void served_without_place(unsigned more, uint64_t kernel_ns)
 {
 	CUfunction kernel;

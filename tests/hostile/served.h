@@ -68,6 +68,9 @@ void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
 /* So many of them, each waited for, so that the library knows how long it takes. */
 void served_make_known(CUfunction kernel, unsigned times, uint64_t ns);
 
+/* Without end: 5 ms of copying from the host in a stream (NULL: the default one), then a kernel of 1 ms, which is known, in another, or the same; three at once. */
+void served_copies_between(CUstream copies, CUstream work);
+
 /* A graph of one kernel that takes so long. */
 CUgraphExec served_graph(CUfunction kernel, uint64_t ns);
 

@@ -6,30 +6,16 @@
  * What was reserved was for the one that went with the context: 15,726 MiB were held in a slice of 2 GiB. Now a context does not end while a
  * call uses code of it.
  */
-#include <pthread.h>
-
-#include "tests/hostile/hostile.h"
-
-#define ROUNDS 30
+#include "tests/hostile/exchanged.h"
 
 enum way { RESET, RELEASED, RESET_IN_GRAPH, WAYS };
 
-static CUcontext context;
-static CUmodule module;
-static CUfunction function;
-static char small_text[HOSTILE_CODE_BYTES], large_text[HOSTILE_CODE_BYTES];
 static enum way way_now;
 static CUgraph graph;
 
-static void load(const char *text)
-{
-	MUST(cuModuleLoadData(&module, text));
-	MUST(cuModuleGetFunction(&function, module, "k"));
-}
-
 static void make_graph(void)
 {
-	CUDA_KERNEL_NODE_PARAMS_v2 params = hostile_node(function, NULL);
+	CUDA_KERNEL_NODE_PARAMS_v2 params = hostile_node(exchanged.function, NULL);
 	CUgraphNode node;
 
 	MUST(cuGraphCreate(&graph, 0));
@@ -40,11 +26,11 @@ static void *launch(void *unused)
 {
 	CUgraphExec exec;
 
-	MUST(cuCtxSetCurrent(context));
+	MUST(cuCtxSetCurrent(exchanged.context));
 	if (way_now == RESET_IN_GRAPH)
 		cuGraphInstantiateWithFlags(&exec, graph, 0);
 	else
-		hostile_launch(function, NULL);
+		hostile_launch(exchanged.function, NULL);
 	return unused;
 }
 
@@ -60,39 +46,18 @@ static bool end_context(void)
 
 static void exchange(void)
 {
-	const CUfunction before = function;
+	const CUfunction before = exchanged.function;
 
-	if (!end_context())
-		return;
-	for (int i = 0; i < ROUNDS; i++) {
-		load(large_text);
-		if (function == before || cuModuleUnload(module) != CUDA_SUCCESS)
-			return;
-	}
+	if (end_context())
+		exchanged_load_until(before);
 }
 
 static void attack_so(int unused)
 {
-	struct hostile_code small = {.variables = ".visible .global .align 4 .b8 data[16];"};
-	struct hostile_code frames = {.frame_bytes = 60000};
-	pthread_t thread;
-
-	context = hostile_begin();
-	hostile_ptx(&small, small_text);
-	hostile_ptx(&frames, large_text);
-	/* What has ended is some, as in a program that has run for a while. */
-	for (int i = 0; i < ROUNDS; i++) {
-		load(small_text);
-		MUST(cuModuleUnload(module));
-	}
-	load(small_text);
+	exchanged_begin(false);
 	if (way_now == RESET_IN_GRAPH)
 		make_graph();
-	thread = hostile_begin_slowly(launch);
-	exchange();
-	MUST(pthread_join(thread, NULL));
-	usleep(100000);
-	hostile_look();
+	exchanged_beside(launch, exchange);
 }
 
 /* Each in a process of its own, one after the other. */
